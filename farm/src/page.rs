@@ -54,7 +54,6 @@ pub(crate) struct Page {
     /// The device scale factor of its jobs. After jobs with two factors, a page measures some text
     /// differently.
     pub(crate) scale_factor: Option<DeviceScaleFactor>,
-    /// What its current or latest job has changed.
     pub(crate) overrides: Overrides,
     /// The proxy port of its browser context.
     pub(crate) proxy: PageProxy,
@@ -283,7 +282,6 @@ impl Reader {
 }
 
 impl Overrides {
-    /// The overrides of a new page.
     pub(super) fn new(browser_version: &str) -> Self {
         Self {
             media: SetEmulatedMediaParams { media: Some(String::new()), features: Some(Vec::new()) },
@@ -304,7 +302,6 @@ const ANIMATION_FRAMES: &str = "if (self.requestAnimationFrame) {\
         return setTimeout(() => callback(performance.now()), 1000 / 60) };\
     self.cancelAnimationFrame = function cancelAnimationFrame(handle) { clearTimeout(handle) } }";
 
-/// Starts a worker that waits for it.
 pub(crate) fn start_worker(
     page: &Session,
     id: SessionId,

@@ -86,7 +86,6 @@ pub(super) async fn check_selectors(page: &Page, options: &RenderOptions) -> Res
     Ok(())
 }
 
-/// Whether an element that matches is visible.
 pub(super) async fn is_visible(rendering: &mut Rendering<'_>, selector: &Selector) -> Result<bool, JobError> {
     let found = rendering.evaluate_isolated(&of_matches(IS_VISIBLE, selector)).await?;
     Ok(found == Some(Value::Bool(true)))

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::browser_protocol::performance::GetMetricsParams;
 use platen_cdp::{CdpError, Session};
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -77,7 +76,6 @@ pub(super) async fn run_frame(rendering: &mut Rendering<'_>, mut time: FrameTime
 pub(super) struct RendererMetrics {
     /// CPU time of the page's scripts.
     pub(super) script: f64,
-    /// CPU time of all tasks.
     pub(super) tasks: f64,
     /// Start of the main document, on Chromium's monotonic clock.
     pub(super) navigation_start: f64,
@@ -85,10 +83,9 @@ pub(super) struct RendererMetrics {
 
 /// Reads the metrics. The main thread answers after its earlier tasks.
 pub(super) async fn metrics(session: &Session) -> Result<RendererMetrics, CdpError> {
-    let reply = session.start(&GetMetricsParams {})?.reply().await?;
-    let metrics: Metrics<'_> = reply.parse()?;
+    let metrics = session.call(&GetMetricsParams {}).await?.metrics;
     let value = |name| {
-        let metric = metrics.metrics.iter().find(|metric| metric.name == name);
+        let metric = metrics.iter().find(|metric| metric.name == name);
         // NaN is not equal to itself, so there is no proof without the metric.
         metric.map_or(f64::NAN, |metric| metric.value)
     };
@@ -97,16 +94,4 @@ pub(super) async fn metrics(session: &Session) -> Result<RendererMetrics, CdpErr
         tasks: value("TaskDuration"),
         navigation_start: value("NavigationStart"),
     })
-}
-
-#[derive(Deserialize)]
-struct Metrics<'a> {
-    #[serde(borrow)]
-    metrics: Vec<Metric<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Metric<'a> {
-    name: &'a str,
-    value: f64,
 }

@@ -111,7 +111,6 @@ impl RemainingWait {
         }
     }
 
-    /// When the next frame in real time is due.
     pub(super) fn next_frame(&self, interval_ms: f64) -> Instant {
         self.at + Duration::from_secs_f64(self.until_frame(interval_ms) / 1_000.0)
     }

@@ -12,13 +12,12 @@ use chromiumoxide_cdp::cdp::{
     browser_protocol::{
         animation::SetPlaybackRateParams,
         emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
-        headless_experimental::{BeginFrameParams, ScreenshotParams},
+        headless_experimental::{BeginFrameParams, BeginFrameReturns, ScreenshotParams},
     },
     js_protocol::runtime::{EvaluateParams, ExecutionContextId, GetIsolateIdParams, RemoteObjectId},
 };
 use platen_cdp::{CdpError, Reply, Session};
 use platen_shared::job::RenderJob;
-use serde::Deserialize;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
@@ -204,7 +203,7 @@ impl<'a> Rendering<'a> {
     pub(super) async fn frame(&mut self, time: FrameTime, drawn: bool) -> Result<bool, JobError> {
         let frame = BeginFrameParams { no_display_updates: (!drawn).then_some(true), ..Default::default() };
         let reply = self.begin_frame(time, frame).await?;
-        let damaged = drawn && reply.parse::<Damage>()?.damaged;
+        let damaged = drawn && reply.parse::<BeginFrameReturns>()?.has_damage;
         self.has_drawn |= damaged;
         Ok(damaged)
     }
@@ -249,12 +248,6 @@ impl<'a> Rendering<'a> {
     pub(super) fn give_up_drawn(&mut self) {
         self.given_up = self.load_state().sent;
     }
-}
-
-#[derive(Deserialize)]
-struct Damage {
-    #[serde(rename = "hasDamage")]
-    damaged: bool,
 }
 
 /// How often a long step is checked.

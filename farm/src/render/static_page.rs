@@ -37,7 +37,6 @@ pub(super) fn may_change(markup: &str) -> bool {
     has_changing_part(markup) || has_handler(markup)
 }
 
-/// Whether markup has an element or attribute that can change the page without a script.
 pub(super) fn has_changing_part(markup: &str) -> bool {
     let bytes = markup.as_bytes();
     let elements: Vec<&str> = CHANGING_ELEMENTS.split(' ').collect();

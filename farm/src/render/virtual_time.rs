@@ -38,7 +38,6 @@ const MAX_STARVED_TASKS: i64 = 1_000;
 /// How long a request may stop the page's clock in a frame that is run beyond the wait, in milliseconds.
 pub(super) const REQUEST_TIMEOUT_MS: f64 = 1_000.0;
 
-/// Drives the virtual time of one page.
 pub(super) struct VirtualTimeDriver<'r, 'a> {
     pub(super) rendering: &'r mut Rendering<'a>,
     /// Frames since the latest drawn one.
@@ -62,7 +61,6 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         self.rendering.load_state()
     }
 
-    /// The time until the next frame.
     pub(super) fn interval_ms(&self) -> f64 {
         if self.moves { FRAME_INTERVAL_MS } else { STILL_INTERVAL_MS }
     }

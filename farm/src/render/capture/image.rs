@@ -87,7 +87,7 @@ pub(super) async fn capture(
         }
     };
     let bottom = area.bottom();
-    let area = DeviceRectangle::of(area, factor);
+    let area = in_device_pixels(area, factor);
     if !fits(area.width, area.height, image.format) {
         return Err(JobError::Refused(Refusal::PageTooLarge));
     }
@@ -123,7 +123,14 @@ pub(super) async fn capture(
     };
     // Chromium does not answer if the width or height of the viewport is less than one device pixel.
     if image.region != Region::Viewport || whole.width.min(whole.height) * factor.get() < 1.0 {
-        capture.clip = Some(area.clip(factor));
+        let css = |device: f64| device / factor.get();
+        capture.clip = Some(Clip {
+            x: css(area.left),
+            y: css(area.top),
+            width: css(area.width),
+            height: css(area.height),
+            scale: 1.0,
+        });
         // A taller viewport instead would change elements that are sized by the viewport.
         capture.capture_beyond_viewport = Some(true);
     }
@@ -173,37 +180,13 @@ async fn scroll_to_bottom_of(
     Ok(true)
 }
 
-/// A rectangle of the page in device pixels.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct DeviceRectangle {
-    left: f64,
-    top: f64,
-    /// At least 1.
-    width: f64,
-    /// At least 1.
-    height: f64,
-}
-
-impl DeviceRectangle {
-    /// The nearest rectangle of whole device pixels.
-    fn of(area: Rectangle, factor: DeviceScaleFactor) -> Self {
-        let device = |css: f64| (css * factor.get()).round();
-        let (left, top) = (device(area.left), device(area.top));
-        let width = (device(area.left + area.width) - left).max(1.0);
-        let height = (device(area.top + area.height) - top).max(1.0);
-        Self { left, top, width, height }
-    }
-
-    fn clip(self, factor: DeviceScaleFactor) -> Clip {
-        let css = |device: f64| device / factor.get();
-        Clip {
-            x: css(self.left),
-            y: css(self.top),
-            width: css(self.width),
-            height: css(self.height),
-            scale: 1.0,
-        }
-    }
+/// The nearest rectangle of whole device pixels, which is at least one wide and high.
+fn in_device_pixels(area: Rectangle, factor: DeviceScaleFactor) -> Rectangle {
+    let device = |css: f64| (css * factor.get()).round();
+    let (left, top) = (device(area.left), device(area.top));
+    let width = (device(area.left + area.width) - left).max(1.0);
+    let height = (device(area.top + area.height) - top).max(1.0);
+    Rectangle { left, top, width, height }
 }
 
 /// Whether a picture of this size in device pixels is within the limit and the maximum of its format.
@@ -271,7 +254,7 @@ mod tests {
     fn a_rectangle_has_whole_device_pixels() {
         let of = |left, width, factor: f64| {
             let area = Rectangle { left, top: 0.0, width, height: 0.1 };
-            let device = DeviceRectangle::of(area, factor.try_into().unwrap());
+            let device = in_device_pixels(area, factor.try_into().unwrap());
             assert!((device.height - 1.0).abs() < f64::EPSILON);
             (device.left, device.width)
         };

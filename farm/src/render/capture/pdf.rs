@@ -230,7 +230,6 @@ fn command(pdf: &PdfOptions, sheet: Sheet, templates: Option<&HeaderTemplates>) 
 const ADOPT: &str = "(css => { const sheet = new CSSStyleSheet(); sheet.replaceSync(css);\
     document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]; return sheet })";
 
-/// A style sheet that is added to those of the page.
 #[derive(Debug)]
 struct PageStyle(RemoteObjectId);
 

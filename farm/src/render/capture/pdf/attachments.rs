@@ -18,7 +18,6 @@ struct File<'a> {
     relationship: Relationship,
 }
 
-/// Adds the files of the options.
 pub(super) fn add(document: &mut Document, options: &DocumentOptions) -> Result<(), JobError> {
     let files = files(options)?;
     if files.is_empty() {

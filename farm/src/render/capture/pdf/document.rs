@@ -16,12 +16,10 @@ use crate::error::JobError;
 /// CSS pixels of a point, the unit of PDF.
 const PIXELS_PER_POINT: f64 = 96.0 / 72.0;
 
-/// A parsed file.
 #[derive(Debug)]
 pub(super) struct PdfFile(Document);
 
 impl PdfFile {
-    /// Parses a file of Chromium.
     pub(super) async fn parse(file: &Bytes) -> Result<Self, JobError> {
         let options = LoadOptions { filter: Some(without_content), strict: true, ..LoadOptions::default() };
         let file = file.clone();

@@ -78,7 +78,6 @@ fn finished(
     Ok(file.into())
 }
 
-/// The name of the crypt filter.
 const FILTER: &[u8] = b"StdCF";
 
 /// Encrypts a document that is complete, and not encrypted: with AES-256, revision 6 of the standard security handler

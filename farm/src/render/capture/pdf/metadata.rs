@@ -68,7 +68,6 @@ pub(super) fn info(document: &Document) -> lopdf::Result<&Dictionary> {
     document.get_dictionary(document.trailer.get(b"Info")?.as_reference()?)
 }
 
-/// Whether the information dictionary has a title.
 pub(super) fn has_title(document: &Document) -> bool {
     let title = info(document).and_then(|info| info.get(b"Title")).and_then(decode_text_string);
     title.is_ok_and(|title| !title.trim().is_empty())
@@ -86,7 +85,6 @@ pub(super) fn set_id(document: &mut Document) {
     document.trailer.set("ID", vec![id.clone(), id]);
 }
 
-/// Whether the file gets an XMP packet.
 pub(super) fn is_wanted(options: &DocumentOptions) -> bool {
     options.metadata != Metadata::default() || options.archive().is_some() || options.standard.ua1
 }
@@ -103,17 +101,13 @@ fn pdf_date(date: &str) -> Option<String> {
 /// Properties of a namespace that PDF/A does not know, so that the packet describes them (ISO 19005-3, 6.6.2.3).
 #[derive(Debug)]
 pub(super) struct Schema {
-    /// The name for people.
     pub(super) name: &'static str,
-    /// The namespace.
     pub(super) namespace: &'static str,
     /// The prefix that its users expect.
     pub(super) prefix: &'static str,
-    /// The properties.
     pub(super) properties: Vec<Property>,
 }
 
-/// A property of a schema.
 #[derive(Debug)]
 pub(super) struct Property {
     pub(super) name: &'static str,

@@ -19,7 +19,6 @@ const ROLES: [(&str, &str); 8] = [
     ("Artifact", "NonStruct"),
 ];
 
-/// An element of the tree.
 struct Element {
     id: ObjectId,
     kind: Vec<u8>,
