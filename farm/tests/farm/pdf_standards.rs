@@ -24,6 +24,8 @@ pub(crate) const CONFORMANCE: &str = "pages of many kinds conform to the standar
 
 const PAGES: &str = include_str!("pdf_standards/pages.html");
 
+const IMAGE: &str = "<img src='data:image/svg+xml,<svg xmlns=%22http://www.w3.org/2000/svg%22><circle r=%229%22/></svg>' width=9>";
+
 /// Prints the rules that each file of a folder breaks. The name of a file ends with its standard.
 const CHECK: &str = "import page, pathlib, sys
 for file in sorted(pathlib.Path(sys.argv[1]).iterdir()):
@@ -38,18 +40,8 @@ async fn refusals(shared: Arc<Shared>) {
         ("<html lang=en><p>Text".to_owned(), "title"),
         ("<title>T</title><p>Text".to_owned(), "language"),
         (page(""), "no text"),
-        (
-            page(
-                "<img src='data:image/svg+xml,<svg xmlns=%22http://www.w3.org/2000/svg%22><circle r=%229%22/></svg>' width=9>",
-            ),
-            "image",
-        ),
-        (
-            page(
-                "<figure><img src='data:image/svg+xml,<svg xmlns=%22http://www.w3.org/2000/svg%22><circle r=%229%22/></svg>' width=9><figcaption>C</figcaption></figure>",
-            ),
-            "image",
-        ),
+        (page(IMAGE), "image"),
+        (page(&format!("<figure>{IMAGE}<figcaption>C</figcaption></figure>")), "image"),
         (page("<h2>Two"), "heading"),
         (page("<h1>One</h1><h3>Three"), "heading"),
         (page("<table><caption>C</caption><tr><th>a<th>b<tr><td>c</table>"), "columns"),

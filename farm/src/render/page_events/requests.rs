@@ -49,6 +49,7 @@ pub(super) struct RequestLine {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Initiator {
     r#type: String,
 }
