@@ -241,7 +241,7 @@ impl Inner {
         loop {
             let (id, started) = (lease.id(), Instant::now());
             let context = render::JobContext { job, egress: &job_egress, deadline, clock, phases };
-            let error = match render::render(context, &request, lease).await {
+            let error = match render::render(&context, &request, lease).await {
                 Ok(file) => return Ok(file),
                 Err(JobError::Refused(refusal)) => return Err(refusal),
                 Err(error) => error,

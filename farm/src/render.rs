@@ -58,29 +58,28 @@ pub(crate) struct JobContext<'a> {
 
 /// Renders a job in a leased browser, which is freed when the page is reset or closed.
 pub(crate) async fn render(
-    context: JobContext<'_>,
+    context: &JobContext<'_>,
     request: &PageRequest,
     pooled: Lease,
 ) -> Result<RenderedFile, JobError> {
-    let JobContext { job, egress, deadline, phases, .. } = context;
     // Its pages have no proxy any more. It was found before it is replaced.
     if pooled.browser.has_lost_network_service() {
         pooled.kill("its network service has exited");
         return Err(JobError::NoPage);
     }
     let timed_out = |_| JobError::Refused(Refusal::Deadline);
-    let leasing = phases.enter(Phase::Lease);
+    let leasing = context.phases.enter(Phase::Lease);
     let taking = PageLease::take(pooled, request);
-    let mut lease = timeout_at(deadline, taking).await.map_err(timed_out)??;
+    let mut lease = timeout_at(context.deadline, taking).await.map_err(timed_out)??;
     drop(leasing);
     let (page, pooled) = lease.page();
     page.scale_factor = Some(request.scale_factor);
-    pooled.browser.allow_picture(job.options.viewport.device_pixels());
+    pooled.browser.allow_picture(context.job.options.viewport.device_pixels());
     let memory = pooled.browser.watch_memory();
     if memory.began_over() {
         pooled.recycle();
     }
-    let binding = page.proxy.bind(egress);
+    let binding = page.proxy.bind(context.egress);
     let guarded = async {
         tokio::select! {
             biased;
@@ -93,7 +92,7 @@ pub(crate) async fn render(
             never = mark_when_long(pooled) => match never {},
         }
     };
-    let rendered = timeout_at(deadline, guarded).await;
+    let rendered = timeout_at(context.deadline, guarded).await;
     drop(binding);
     match &rendered {
         Ok(Err(JobError::Unresponsive | JobError::FrameStalled)) => pooled.kill("a page does not respond"),
@@ -101,7 +100,7 @@ pub(crate) async fn render(
             pooled.kill("it uses too much memory");
         }
         Ok(Ok(rendered)) if !page.tainted && request.reuse => {
-            lease.release(job.account.clone(), rendered.is_static);
+            lease.release(context.job.account.clone(), rendered.is_static);
         }
         _ => {}
     }
@@ -129,7 +128,7 @@ struct RenderedPage {
     is_static: bool,
 }
 
-async fn run(page: &mut Page, pooled: &Lease, context: JobContext<'_>) -> Result<RenderedPage, JobError> {
+async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Result<RenderedPage, JobError> {
     let job = context.job;
     let job_host = match &job.source {
         Source::Url(url) => url.as_url().host_str(),

@@ -22,13 +22,11 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>) -> Result<Bytes, JobE
     {
         show_changes(rendering).await?;
     }
-    // Without a script of the page nothing notices that the page is scrolled.
-    let scroll = rendering.script_ran && options.scroll;
     match &options.output {
-        Output::Image(image) => image::capture(rendering, image, scroll).await,
+        Output::Image(image) => image::capture(rendering, image).await,
         Output::Pdf(pdf) => {
             let viewport_height = f64::from(options.viewport.height.get());
-            if scroll {
+            if is_scrolled(rendering) {
                 let (_, height) = scroll::content_size(rendering).await?;
                 if height > viewport_height {
                     scroll::through(rendering, viewport_height, height, true).await?;
@@ -37,6 +35,11 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>) -> Result<Bytes, JobE
             pdf::capture(rendering, pdf).await
         }
     }
+}
+
+/// Whether the page is scrolled through before its capture. Without a script of the page nothing notices that.
+fn is_scrolled(rendering: &Rendering<'_>) -> bool {
+    rendering.script_ran && rendering.job.options.scroll
 }
 
 /// Defines `own.outside`.

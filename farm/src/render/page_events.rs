@@ -141,20 +141,17 @@ impl<'a> PageEventHandler<'a> {
                 document.status = u16::try_from(received.response.status).ok();
             }
         } else if event.is::<EventLoadingFinished>() || event.is::<EventLoadingFailed>() {
-            match parse::<EndedRequest>(event) {
-                Some(ended) => {
-                    if event.is::<EventLoadingFailed>() {
-                        self.on_failure(&ended)?;
-                    }
-                    if let Some(counted) = self.requests.end(&ended.request_id) {
-                        self.record_requests(counted);
-                    }
+            if let Some(ended) = parse::<EndedRequest>(event) {
+                if event.is::<EventLoadingFailed>() {
+                    self.on_failure(&ended)?;
                 }
+                if let Some(counted) = self.requests.end(&ended.request_id) {
+                    self.record_requests(counted);
+                }
+            } else {
                 // None is waited for, because one would be waited for until the deadline.
-                None => {
-                    self.requests.end_all();
-                    self.record_requests(true);
-                }
+                self.requests.end_all();
+                self.record_requests(true);
             }
         } else if event.is::<EventVirtualTimeBudgetExpired>() {
             self.state.send_modify(|state| state.budget_expired = event.sequence);

@@ -89,7 +89,7 @@ pub(super) struct Rendering<'a> {
 
 impl<'a> Rendering<'a> {
     pub(super) fn new(
-        JobContext { job, egress, deadline, clock, phases }: JobContext<'a>,
+        &JobContext { job, egress, deadline, clock, phases }: &JobContext<'a>,
         pooled: &'a Lease,
         session: &'a Session,
         main_frame: &'a str,

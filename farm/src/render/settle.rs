@@ -147,7 +147,7 @@ async fn pass_wait(
     while !left.is_over() {
         let step_ms = left.until_frame(driver.interval_ms());
         driver.step(step_ms, left.request_timeout_ms()).await?;
-        left.pass(step_ms, &driver.load_state());
+        left.pass(step_ms, &driver.rendering.load_state());
         check_conditions(driver.rendering, left).await?;
     }
     // A capture may take several frames, and their number depends on the machine.

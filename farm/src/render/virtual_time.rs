@@ -9,7 +9,7 @@
 use chromiumoxide_cdp::cdp::browser_protocol::emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy};
 use tokio::time::{Instant, timeout};
 
-use super::{load_state::LoadState, main_thread, rendering::CHECK_INTERVAL, rendering::Rendering};
+use super::{main_thread, rendering::CHECK_INTERVAL, rendering::Rendering};
 use crate::{
     begin_frames::{FRAME_INTERVAL_MS, FrameTime},
     browser::HANG_TIMEOUT,
@@ -55,10 +55,6 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             rendering.enter_virtual_time().await?;
         }
         Ok(Self { rendering, undrawn: 0, moves: true, ignores_requests: false })
-    }
-
-    pub(super) fn load_state(&self) -> LoadState {
-        self.rendering.load_state()
     }
 
     pub(super) fn interval_ms(&self) -> f64 {
@@ -109,7 +105,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         if drawn {
             self.moves = damaged || self.has_requested_frames().await?;
         }
-        if self.load_state().needs_real_time {
+        if self.rendering.load_state().needs_real_time {
             return Err(JobError::NeedsRealTime);
         }
         Ok(())
@@ -137,7 +133,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         let started = Instant::now();
         let mut stall = self.rendering.stall_meter();
         let mut checked = started;
-        while self.load_state().budget_expired <= grant {
+        while self.rendering.load_state().budget_expired <= grant {
             let changed = self.rendering.state.changed();
             let overdue = match timeout(CHECK_INTERVAL, changed).await {
                 // The event handler has ended, and with it the job.
@@ -145,7 +141,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
                 Ok(Ok(())) => false,
                 Err(_) => true,
             };
-            let state = self.load_state();
+            let state = self.rendering.load_state();
             if state.requests == 0 || self.ignores_requests {
                 if overdue {
                     stall.check().await?;
@@ -183,7 +179,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
 
     /// Starts [`KEEP_ALIVE_FRAMES`] in the current document, if it does not run there yet.
     async fn keep_alive(&mut self) -> Result<(), JobError> {
-        let document = self.load_state().documents;
+        let document = self.rendering.load_state().documents;
         if self.rendering.kept_alive != Some(document) {
             (self.rendering.kept_alive, self.moves) = (Some(document), true);
             // Without a value the page has navigated; the next step starts the script in the new document.

@@ -24,7 +24,7 @@ use super::{
         frame_loop,
         rendering::Rendering,
     },
-    scroll, show_outside, show_outside_frames,
+    is_scrolled, scroll, show_outside, show_outside_frames,
 };
 use crate::{begin_frames::FrameTime, error::JobError};
 
@@ -45,13 +45,8 @@ const MAX_FRAMES_BEFORE_SCREENSHOT: u32 = 3;
 /// Frames that may be returned without a picture. Two attempts have always been enough.
 const MAX_SCREENSHOT_ATTEMPTS: u32 = 8;
 
-/// Captures an image of the page in its current state. `scroll` says that the page is scrolled through before more than its
-/// viewport is captured.
-pub(super) async fn capture(
-    rendering: &mut Rendering<'_>,
-    image: &ImageOptions,
-    scroll: bool,
-) -> Result<Bytes, JobError> {
+/// Captures an image of the page in its current state.
+pub(super) async fn capture(rendering: &mut Rendering<'_>, image: &ImageOptions) -> Result<Bytes, JobError> {
     let (session, viewport) = (rendering.session, &rendering.job.options.viewport);
     let factor = viewport.device_scale_factor;
     let whole = Rectangle {
@@ -62,11 +57,11 @@ pub(super) async fn capture(
     };
     let area = match &image.region {
         Region::Viewport => whole,
-        Region::FullPage => full_page(rendering, whole, scroll).await?,
+        Region::FullPage => full_page(rendering, whole).await?,
         Region::Element(selector) => {
             show_outside(rendering).await?;
             let area = elements::border_box(rendering, selector).await?;
-            if scroll_to_bottom_of(rendering, area, whole, scroll).await? {
+            if scroll_to_bottom_of(rendering, area, whole).await? {
                 elements::border_box(rendering, selector).await?
             } else {
                 area
@@ -81,7 +76,7 @@ pub(super) async fn capture(
             };
             if area.bottom() > whole.height {
                 show_outside(rendering).await?;
-                scroll_to_bottom_of(rendering, area, whole, scroll).await?;
+                scroll_to_bottom_of(rendering, area, whole).await?;
             }
             area
         }
@@ -139,14 +134,10 @@ pub(super) async fn capture(
 }
 
 /// The whole page, after its reader has scrolled through it.
-async fn full_page(
-    rendering: &mut Rendering<'_>,
-    viewport: Rectangle,
-    scroll: bool,
-) -> Result<Rectangle, JobError> {
+async fn full_page(rendering: &mut Rendering<'_>, viewport: Rectangle) -> Result<Rectangle, JobError> {
     show_outside(rendering).await?;
     let before = content(rendering, viewport).await?;
-    if !scroll || before.height <= viewport.height {
+    if !is_scrolled(rendering) || before.height <= viewport.height {
         return Ok(before);
     }
     let seen = scroll::through(rendering, viewport.height, before.height, true).await?;
@@ -169,9 +160,8 @@ async fn scroll_to_bottom_of(
     rendering: &mut Rendering<'_>,
     area: Rectangle,
     viewport: Rectangle,
-    scroll: bool,
 ) -> Result<bool, JobError> {
-    if !scroll || area.bottom() <= viewport.height {
+    if !is_scrolled(rendering) || area.bottom() <= viewport.height {
         return Ok(false);
     }
     let bottom = area.bottom().min(content(rendering, viewport).await?.height);

@@ -218,10 +218,10 @@ impl<'r, 'a> Walk<'r, 'a> {
         let (mut passed_ms, mut requests_ms) = (0.0, 0.0);
         while passed_ms < time_ms && Instant::now() < until {
             let step_ms = driver.interval_ms().min(time_ms - passed_ms);
-            let (begun, before) = (Instant::now(), driver.load_state());
+            let (begun, before) = (Instant::now(), driver.rendering.load_state());
             driver.step(step_ms, max_ms - time_ms).await?;
             passed_ms += step_ms;
-            if before.requests > 0 || driver.load_state().sent > before.sent {
+            if before.requests > 0 || driver.rendering.load_state().sent > before.sent {
                 requests_ms += begun.elapsed().as_secs_f64() * 1_000.0;
             }
         }
