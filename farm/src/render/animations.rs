@@ -25,9 +25,9 @@ use crate::{
 };
 
 /// Finishes the animations of a document and of its open shadow trees, and returns [`RUNNING`] if there were some, else
-/// [`PREPARED`] or 0. An animation without an end cannot be finished, which is an error. A view timeline has no time before its first frame. What the style
-/// for print begins is finished when printing begins. Properties are read through prototypes, because markup can name those
-/// of elements.
+/// [`PREPARED`] or 0. An animation without an end cannot be finished, which is an error. A view timeline has no time before its
+/// first frame. What the style for print begins is finished when printing begins. Properties are read through prototypes,
+/// because markup can name those of elements.
 const FINISH: &str = "(() => { let found = 0; const finish = animation => {\
         const { timeline, startTime, playState } = animation;\
         if (playState === 'paused') return;\

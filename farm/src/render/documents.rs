@@ -5,7 +5,10 @@
 //! navigated [`MAX_NAVIGATIONS`] times or the time is over. The time origin of a document (`performance.timeOrigin`) is
 //! within the job.
 
-use std::pin::pin;
+use std::{
+    pin::pin,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
 
 use chromiumoxide_cdp::cdp::browser_protocol::page::{
     NavigateParams, SetDocumentContentParams, StopLoadingParams,
@@ -20,8 +23,7 @@ use tokio::{
 };
 
 use super::{
-    RenderedFile, capture,
-    frame_loop::{self, NeededFrames},
+    RenderedFile, capture, frame_loop,
     load_state::{LoadState, reach},
     navigations::{MAX_NAVIGATIONS, navigation_error},
     remaining_wait::CAPTURE_RESERVE,
@@ -105,7 +107,7 @@ async fn follow(
 /// Waits for the milestone of the document, and loads it before that if it is the first.
 async fn arrive(rendering: &mut Rendering<'_>, is_first: bool) -> Result<(), JobError> {
     let Rendering { session, main_frame, job, egress, .. } = *rendering;
-    let (needed, mut state) = (NeededFrames::default(), rendering.state.clone());
+    let (needed, mut state) = (AtomicU32::new(0), rendering.state.clone());
     let arrived = pin!(async {
         if is_first {
             load(session, main_frame, &job.source, egress, &mut state).await?;
@@ -213,7 +215,7 @@ async fn milestone_reached(
     main_frame: &str,
     state: &mut watch::Receiver<LoadState>,
     until: WaitUntil,
-    frames: &NeededFrames,
+    needed: &AtomicU32,
 ) -> Result<(), JobError> {
     let mut watched = state.clone();
     // On a page that has no request in progress, `document.readyState` is read after every third frame.
@@ -236,10 +238,10 @@ async fn milestone_reached(
             let now = (state.documents, state.dialogs);
             if !complete || complete_at.replace(now) != Some(now) {
                 confirmed = 0;
-                frames.need(if complete { READY_STATE_FRAMES } else { 0 });
+                needed.store(if complete { READY_STATE_FRAMES } else { 0 }, Relaxed);
                 continue;
             }
-            if frames.left() > 0 {
+            if needed.load(Relaxed) > 0 {
                 continue;
             }
             if watched.borrow().navigation_cancelled {
@@ -249,7 +251,7 @@ async fn milestone_reached(
             if confirmed >= MAX_COMPLETE_READS {
                 return Err(JobError::Refused(Refusal::LoadStopped));
             }
-            frames.need(READY_STATE_FRAMES);
+            needed.store(READY_STATE_FRAMES, Relaxed);
         }
     };
     tokio::select! {

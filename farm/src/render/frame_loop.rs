@@ -10,7 +10,7 @@ use std::{
     convert::Infallible,
     future::Future,
     pin::{Pin, pin},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
     time::Duration,
 };
 
@@ -35,26 +35,12 @@ const FRAMELESS_LOAD_TIMEOUT: Duration = Duration::from_millis(500);
 /// Frames without time that a capture may take; after them the page gets time as well.
 const MAX_TIMELESS_FRAMES: u32 = 500;
 
-/// The number of frames that a loading page still needs, because nothing else is left that it could wait for. A `<use>`
-/// of another file is loaded when a frame has drawn it.
-#[derive(Debug, Default)]
-pub(super) struct NeededFrames(AtomicU32);
-
-impl NeededFrames {
-    pub(super) fn need(&self, frames: u32) {
-        self.0.store(frames, Ordering::Relaxed);
-    }
-
-    pub(super) fn left(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// Waits until `step` has loaded a page, and runs frames at 60 Hz from the time when the page gets them, or while it needs
-/// them. Then its animations run as well.
+/// them. Then its animations run as well. `needed` is the number of frames that a page still needs that waits for nothing else:
+/// a `<use>` of another file is loaded when a frame has drawn it.
 pub(super) async fn while_loading<T>(
     rendering: &mut Rendering<'_>,
-    needed: &NeededFrames,
+    needed: &AtomicU32,
     step: impl Future<Output = Result<T, JobError>>,
 ) -> Result<T, JobError> {
     let started = Instant::now();
@@ -62,12 +48,12 @@ pub(super) async fn while_loading<T>(
         loop {
             sleep(FRAME_DURATION).await;
             if !rendering.has_begin_frame_control() {
-                needed.need(needed.left().saturating_sub(1));
+                needed.store(needed.load(Relaxed).saturating_sub(1), Relaxed);
                 continue;
             }
             let requests = rendering.load_state().requests > 0;
             let frameless = if requests { FRAMELESS_LOAD_TIMEOUT } else { RESOURCE_TIMEOUT };
-            let left = needed.left();
+            let left = needed.load(Relaxed);
             if left == 0 && started.elapsed() < frameless {
                 continue;
             }
@@ -75,7 +61,7 @@ pub(super) async fn while_loading<T>(
                 rendering.resume_animations()?;
             }
             rendering.frame(FrameTime::Now, true).await?;
-            needed.need(left.saturating_sub(1));
+            needed.store(left.saturating_sub(1), Relaxed);
         }
     };
     race(pin!(step), pin!(frames)).await

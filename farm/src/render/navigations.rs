@@ -102,6 +102,9 @@ pub(super) fn on_paused(
     }
 }
 
+/// The first words of errors of TLS: of the protocol or of a certificate.
+const TLS_ERRORS: [&str; 4] = ["CERT_", "SSL_", "BAD_SSL_", "ECH_"];
+
 /// The error of the job for Chromium's network error of a navigation to `url`. The caller's message names `host`.
 /// `None` if Chromium shows a page in spite of the error.
 pub(super) fn navigation_error(
@@ -129,7 +132,7 @@ pub(super) fn navigation_error(
         | "INVALID_URL"
         | "FILE_NOT_FOUND" => Refusal::NotAPage { host },
         // TLS errors come after the connection was allowed, so the egress guard has no reason for them.
-        _ if is_tls_error(name) => Refusal::Tls { host },
+        _ if TLS_ERRORS.iter().any(|family| name.starts_with(family)) => Refusal::Tls { host },
         _ if let Some(refusal) = denied => refusal,
         // Errors of the browser or of this machine, which no host causes.
         "CONTEXT_SHUT_DOWN"
@@ -145,11 +148,6 @@ pub(super) fn navigation_error(
         "CONNECTION_REFUSED" => Refusal::ConnectionRefused { host },
         _ => Refusal::ConnectionFailed { host },
     }))
-}
-
-/// Whether an error is one of TLS: of the protocol or of a certificate.
-fn is_tls_error(name: &str) -> bool {
-    ["CERT_", "SSL_", "BAD_SSL_", "ECH_"].iter().any(|family| name.starts_with(family))
 }
 
 #[cfg(test)]

@@ -32,8 +32,9 @@ use crate::{
     page::{Page, Reader},
 };
 
-/// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns
-/// the CPU time of the page's scripts before the job, in seconds, and the job's header and footer. An empty page answers immediately unless its browser hangs.
+/// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns the CPU time of
+/// the page's scripts before the job, in seconds, and the job's header and footer. An empty page answers immediately unless its
+/// browser hangs.
 pub(super) async fn prepare(
     page: &mut Page,
     job: &RenderJob,

@@ -81,7 +81,8 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
     let mut fits_at = height_for(rendering, horizontal).await? + vertical;
     // The content is taller than this, or the sheet is as tall as expected.
     let mut too_small = fits_at;
-    if pdf.margins.is_none() && has_page_rule(rendering).await? {
+    if pdf.margins.is_none() && rendering.evaluate_isolated(HAS_PAGE_RULE).await? != Some(Value::Bool(false))
+    {
         too_small = height_for(rendering, 0.0).await? - SHEET_TOLERANCE;
     }
     let pdf = PdfOptions { prefer_css_page_size: false, ..pdf.clone() };
@@ -115,10 +116,6 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
         }
     }
     Ok(file)
-}
-
-async fn has_page_rule(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
-    Ok(rendering.evaluate_isolated(HAS_PAGE_RULE).await? != Some(Value::Bool(false)))
 }
 
 /// The height of the content in a viewport of this width, in CSS pixels; `None` if it grows with the viewport.
