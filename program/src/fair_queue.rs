@@ -129,6 +129,24 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         None
     }
 
+    /// Removes entries from the end of each flow for as long as `is_late` is true for the number of entries
+    /// that leave the queue before an entry, and the entry.
+    pub fn remove_last_while(&mut self, is_late: impl Fn(usize, &V) -> bool) -> Vec<V> {
+        let mut removed = Vec::new();
+        for index in 0..self.flows.len() {
+            while let Some((_, last)) = self.flows[index].waiting.back() {
+                // As many of each other flow as of this one up to this entry.
+                let ahead = self.until_started(self.flows[index].waiting.len()) - 1;
+                if !is_late(ahead, last) {
+                    break;
+                }
+                removed.extend(self.flows[index].waiting.pop_back().map(|(_, value)| value));
+            }
+        }
+        self.flows.retain(|flow| !flow.waiting.is_empty());
+        removed
+    }
+
     fn push(&mut self, key: &K, value: V) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
@@ -185,6 +203,17 @@ mod tests {
         assert_eq!(queue.join(&'b', 8), Err(8));
         assert!(matches!(queue.join(&'c', 9), Ok((_, Some(_)))));
         assert_eq!(queue.len(), 4);
+    }
+
+    #[test]
+    fn late_entries_are_removed_from_the_end_of_each_flow() {
+        let mut queue = filled(9, &[('a', 1), ('a', 2), ('a', 3), ('b', 4), ('c', 5), ('b', 6)]);
+        // Five entries leave before the third of a, and four before its second.
+        assert_eq!(queue.remove_last_while(|ahead, _| ahead >= 4), [3, 2]);
+        assert_eq!((queue.len(), drained(&mut queue)), (4, vec![1, 4, 5, 6]));
+        let mut queue = filled(9, &[('a', 1), ('b', 2)]);
+        assert_eq!(queue.remove_last_while(|_, value| *value == 1), [1]);
+        assert_eq!((queue.flows(), queue.len(), drained(&mut queue)), (1, 1, vec![2]));
     }
 
     #[test]

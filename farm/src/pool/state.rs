@@ -2,8 +2,8 @@
 //!
 //! Invariant: a browser has one job at a time. At most `slots` jobs run, and one more for each long job, up to twice as
 //! many. While other accounts wait, an account gets at most half of the slots. A job that cannot end by its deadline,
-//! or had to wait and is not likely to, gets no browser. A job waits for the browser that keeps a page for it no longer
-//! than [`MAX_PAGE_WAIT`] while another browser is free.
+//! or had to wait and is not likely to, gets no browser, and is rejected as soon as that is certain. A job waits for the browser
+//! that keeps a page for it no longer than [`MAX_PAGE_WAIT`] while another browser is free.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -37,6 +37,8 @@ pub(super) const MAX_PAGE_WAIT: Duration = Duration::from_millis(200);
 /// empty meanwhile.
 pub(super) const MAX_NOT_BEFORE: Duration = Duration::from_secs(1);
 const DRAINED_DIVISOR: usize = 4;
+/// How often the queue is searched for jobs that cannot start in time any more.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum of `retry-after`; the load changes faster than that.
 const MAX_RETRY_SECONDS: f64 = 30.0;
 
@@ -56,6 +58,8 @@ pub(super) struct State<B: Candidate> {
     retries: VecDeque<Waiter<B>>,
     pub(super) queue: FairQueue<AccountId, Waiter<B>>,
     pub(super) draining: bool,
+    /// When the queue was last searched for jobs that cannot start in time.
+    swept: Instant,
     pub(super) times: JobTimes,
 }
 
@@ -112,6 +116,7 @@ impl<B: Candidate> State<B> {
             retries: VecDeque::new(),
             queue: FairQueue::new(queue),
             draining: false,
+            swept: Instant::now(),
             times: JobTimes::default(),
         }
     }
@@ -182,6 +187,7 @@ impl<B: Candidate> State<B> {
             self.times.record(time);
         }
         self.changed();
+        self.reject_late();
     }
 
     /// Takes the browser from a job that has not started.
@@ -267,6 +273,26 @@ impl<B: Candidate> State<B> {
         let time = self.expected_time(self.queue.until_started(drained));
         let refusal = Refusal::QueueFull { retry_after: self.retry_after() };
         Refused { refusal, not_before: Some(not_before(time)) }
+    }
+
+    /// Rejects queued jobs that would not start in time even if the jobs before them took half of the average. Otherwise they
+    /// would learn only near their deadlines that jobs have become slower.
+    fn reject_late(&mut self) {
+        if self.swept.elapsed() < SWEEP_INTERVAL {
+            return;
+        }
+        self.swept = Instant::now();
+        let half = self.expected_time(1) / 2;
+        let likely_max = self.times.likely_max;
+        let swept = self.swept;
+        let is_late = |ahead: usize, waiter: &Waiter<B>| {
+            let wait = half.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX));
+            let required = likely_max.clamp(MIN_RENDER_TIME, waiter.max_required);
+            wait + required > waiter.deadline.saturating_duration_since(swept)
+        };
+        for late in self.queue.remove_last_while(is_late) {
+            late.reject(self.no_slot_in_time());
+        }
     }
 
     fn retry_after(&self) -> u32 {

@@ -228,6 +228,21 @@ async fn a_slot_is_not_given_to_a_job_that_is_late() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_waiting_job_is_rejected_when_jobs_become_too_slow_for_it() {
+    let queue = queue(1, 8);
+    let slot = lease(&queue, "a").await;
+    let mut waiting: Vec<_> = (0..8).map(|_| queued(&queue, "b", 30_000)).collect();
+    // The first job takes 12 s. At half of that, the fourth of the queued jobs starts after 30 s.
+    tokio::time::advance(Duration::from_secs(12)).await;
+    drop(slot);
+    assert_eq!(queue.occupancy(), occupancy(1, 1, 3));
+    for rejected in waiting.split_off(4) {
+        expect_no_slot(rejected.await);
+    }
+    drop(waiting.remove(0).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_account_may_come_again_before_its_queue_is_empty() {
     const QUEUE: usize = 64;
     let job_time = Duration::from_millis(100);
