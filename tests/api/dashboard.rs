@@ -26,7 +26,6 @@ mod playground_state;
 mod preview;
 mod request_export;
 mod request_list;
-mod request_rows;
 mod requests;
 mod retention;
 mod sign_in;

@@ -29,11 +29,11 @@ fn is_file(deployment: Deployment) -> bool {
     deployment.database == DatabaseKind::File
 }
 
-fn is_server(deployment: Deployment) -> bool {
+pub(crate) fn is_server(deployment: Deployment) -> bool {
     !is_file(deployment)
 }
 
-const NO_FILE: &str = "a server has no file that another process locks";
+pub(crate) const NO_FILE: &str = "a server has no file";
 
 const NO_SERVER: &str = "a file has no server";
 
@@ -194,8 +194,8 @@ async fn rows_survive_outage(stage: Stage) -> Result<()> {
 /// Refusals while the database is away are answered in time; each is refunded once.
 async fn refunds_survive_outage(stage: Stage) -> Result<()> {
     const JOBS: usize = 10;
-    const DEADLINE: Duration = Duration::from_secs(5);
-    let mut stand_in = stage.start_stand_in(Some(5_000)).await?;
+    const DEADLINE_MS: u64 = 5_000;
+    let mut stand_in = stage.start_stand_in(Some(DEADLINE_MS)).await?;
     let (account, target) = stand_in.app.account(Quota::Of(100)).await?;
     target.renders().await?;
     for (round, kills) in [(1, true), (2, false)] {
@@ -212,7 +212,7 @@ async fn refunds_survive_outage(stage: Stage) -> Result<()> {
             answer.error(503, BUSY)?;
         }
         let elapsed = began.elapsed();
-        ensure!(elapsed < DEADLINE + MARGIN, "answered after {elapsed:?}");
+        ensure!(elapsed < Duration::from_millis(DEADLINE_MS) + MARGIN, "answered after {elapsed:?}");
         tokio::time::sleep(OUTAGE).await;
         outage.end(&mut stand_in, kills).await?;
         let expected = i64::try_from(round * JOBS)?;

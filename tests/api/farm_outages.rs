@@ -52,7 +52,7 @@ impl Queueing {
     }
 
     async fn target(&self) -> Result<Target> {
-        Ok(self.app.target(&self.app.operator.account(Quota::Unlimited).await?))
+        Ok(self.app.account(Quota::Unlimited).await?.1)
     }
 }
 
@@ -140,10 +140,11 @@ async fn hot_account(stage: Stage) -> Result<()> {
 async fn killed(stage: Stage) -> Result<()> {
     let mut farms = Queueing::start(&stage, 3).await?;
     let mut targets = Vec::new();
-    // Four times as many as there are slots, so that three times as many jobs wait at each farm as run there.
-    for _ in 0..12 * SIZE.slots {
+    for _ in 0..12 {
         targets.push(farms.target().await?);
     }
+    // Four times as many callers as there are slots, so that three times as many jobs wait at each farm as run there.
+    let targets = vec![targets; SIZE.slots].concat();
     let (address, ledger) = (farms.farms[0].address(), Arc::clone(&farms.ledger));
     let list = &mut farms.farms;
     let (failed, all) = under_load(&targets, async {

@@ -11,7 +11,7 @@ use platen_harness::{
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use crate::prelude::*;
-use crate::{crash::NO_DISCONNECTS, database::Outage};
+use crate::{crash::NO_DISCONNECTS, database::Outage, farms::has_no_farm};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -43,14 +43,8 @@ pub(crate) async fn attempt(stand_in: &StandIn, behaviour: Behaviour) -> Result<
 async fn farm_down(stage: Stage) -> Result<()> {
     let farm = ClosedPort::hold()?;
     let app = stage.start(&Options::with_farm(stage.deployment, farm.url()?)).await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    for _ in 0..3 {
-        let answer = app.target(&account).minimal().send().await?;
-        answer.error(503, "The renderer is not available")?;
-        ensure!(answer.rate_limit()?.left == 1, "{}", answer.summary());
-    }
-    ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
-    Ok(())
+    has_no_farm(&app).await?;
+    has_no_farm(&app).await
 }
 
 async fn farm_slow(stage: Stage) -> Result<()> {
@@ -281,11 +275,7 @@ async fn farm_restarts(stage: Stage) -> Result<()> {
 
 async fn farm_of_another_token(stage: Stage) -> Result<()> {
     let farm = StandInFarm::start("another token").await?;
-    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
-    let account = app.operator.account(Quota::Of(5)).await?;
-    let answer = app.target(&account).minimal().send().await?;
-    answer.error(503, "The renderer is not available")?;
-    ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
+    has_no_farm(&stage.start(&Options::with_farm(stage.deployment, farm.url())).await?).await?;
     ensure!((farm.received_in_all(), farm.rejected()) == (0, 1), "the farm accepted the job");
     Ok(())
 }

@@ -21,15 +21,7 @@ const MAX_GROWTH_BYTES: u64 = 32 * 1024 * 1024;
 const MAX_KERNEL_BYTES: u64 = 1024 * 1024;
 
 async fn in_little_memory(stage: Stage) -> Result<()> {
-    // A server for this case only, because other requests change its memory.
-    let stand_in = stage.start_stand_in(None).await?;
-    for _ in 0..3 {
-        stand_in.common.renders().await?;
-    }
-    stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
-    let pid = stand_in.app.server_pid();
-    let before = procfs::memory(pid, "VmRSS")?;
-    procfs::reset_peak_memory(pid)?;
+    let (stand_in, before) = with_large_file(&stage).await?;
     let mut response = stand_in.common.minimal().start().await?;
     let length = response.content_length();
     ensure!(length == Some(FILE_BYTES), "content-length {length:?}");
@@ -43,19 +35,30 @@ async fn in_little_memory(stage: Stage) -> Result<()> {
         received += piece.len() as u64;
     }
     ensure!(received == FILE_BYTES, "{received} bytes");
-    let grown = procfs::memory(pid, "VmHWM")?.saturating_sub(before);
+    has_not_grown(&stand_in, before)
+}
+
+/// A server for a case only, because other requests change its memory, whose farm answers with a large file; and the memory.
+async fn with_large_file(stage: &Stage) -> Result<(StandIn, u64)> {
+    let stand_in = stage.start_stand_in(None).await?;
+    for _ in 0..3 {
+        stand_in.common.renders().await?;
+    }
+    stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
+    let pid = stand_in.app.server_pid();
+    procfs::reset_peak_memory(pid)?;
+    Ok((stand_in, procfs::memory(pid, "VmRSS")?))
+}
+
+fn has_not_grown(stand_in: &StandIn, before: u64) -> Result<()> {
+    let grown = procfs::memory(stand_in.app.server_pid(), "VmHWM")?.saturating_sub(before);
     ensure!(grown < MAX_GROWTH_BYTES, "the server grew by {grown} bytes, from {before}");
     Ok(())
 }
 
 /// Nothing is buffered for a client that does not read.
 async fn slow_reader(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(None).await?;
-    stand_in.common.renders().await?;
-    stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
-    let pid = stand_in.app.server_pid();
-    let before = procfs::memory(pid, "VmRSS")?;
-    procfs::reset_peak_memory(pid)?;
+    let (stand_in, before) = with_large_file(&stage).await?;
     let mut response = stand_in.common.minimal().start().await?;
     response.chunk().await?;
     // The server has stopped reading from the farm. It would never stop if it buffered the file.
@@ -65,14 +68,11 @@ async fn slow_reader(stage: Stage) -> Result<()> {
         sockets.iter().any(|socket| socket.local == farm && socket.peer_window_is_closed)
     };
     wait::until("the server stops reading from the farm", server_stopped_reading).await?;
-    let grown = procfs::memory(pid, "VmHWM")?.saturating_sub(before);
-    ensure!(grown < MAX_GROWTH_BYTES, "the server grew by {grown} bytes for a client that does not read");
-    Ok(())
+    has_not_grown(&stand_in, before)
 }
 
 async fn kernel_memory(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(None).await?;
-    stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
+    let (stand_in, _) = with_large_file(&stage).await?;
     let mut response = stand_in.common.minimal().start().await?;
     response.chunk().await?;
     let pid = stand_in.app.server_pid();

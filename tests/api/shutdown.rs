@@ -122,7 +122,8 @@ async fn rows(stage: Stage) -> Result<()> {
         }
         stand_in.app.process.signal(Signal::SIGTERM)?;
         if let Some(outage) = outage {
-            tokio::time::sleep(LOCK_TIME).await;
+            // Less than a server waits for its instances.
+            tokio::time::sleep(Duration::from_secs(2)).await;
             outage.end(&mut stand_in, false).await?;
         }
         ends_successfully(&mut stand_in.app).await?;
@@ -132,9 +133,6 @@ async fn rows(stage: Stage) -> Result<()> {
     }
     Ok(())
 }
-
-/// For how long the file stays locked: less than a server waits for its instances.
-const LOCK_TIME: Duration = Duration::from_secs(2);
 
 /// A server with a render that does not end.
 async fn start_stalled(stage: &Stage, drain_timeout: &str) -> Result<StandIn> {

@@ -1,6 +1,6 @@
 //! Accounts that are deleted: what goes with them, and what does not.
 
-use super::support::{Person, new_email};
+use super::support::{Person, insert, new_email};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -43,12 +43,7 @@ async fn deletion(stage: Stage) -> Result<()> {
     target.renders().await?;
     app.until_rows(&account, "true", 1).await?;
     // More than one statement deletes.
-    app.execute(&format!(
-        "INSERT INTO attempts (attempt_id, account_id, request_id, endpoint, format, status, counted, ms, at) \
-         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) \
-         SELECT random(), '{id}', 'r', 'render', 'png', 200, 0, 1, unixepoch() FROM n"
-    ))
-    .await?;
+    insert(app, &account, 1_500, &[]).await?;
     let rows = async |table: &str| {
         app.execute(&format!("SELECT count(*) FROM {table} WHERE account_id = '{id}'")).await
     };

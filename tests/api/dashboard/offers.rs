@@ -1,9 +1,6 @@
 //! What pages offer: each link and form that a page shows to a user of some role is one that this user may use.
 
-use super::{
-    request_rows::insert,
-    support::{Person, accept_invite, between, new_email},
-};
+use super::support::{Person, accept_invite, between, insert, new_email};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {

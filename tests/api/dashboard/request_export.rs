@@ -7,10 +7,7 @@ use platen_harness::{
     deployment::{Deployment, Platform},
 };
 
-use super::{
-    request_rows::{insert, now},
-    support::Person,
-};
+use super::support::{Person, insert, now};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {

@@ -4,10 +4,7 @@ use futures::future::try_join_all;
 use http::header::CONTENT_TYPE;
 use platen_harness::client::Call;
 
-use super::{
-    request_rows::{insert, now},
-    support::{between, person},
-};
+use super::support::{between, insert, now, person};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {

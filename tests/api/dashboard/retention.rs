@@ -1,6 +1,6 @@
 //! Retention: what is kept of versions, the audit log and attempts, and that it is deleted in steps.
 
-use super::support::{Person, accept_invite, new_email};
+use super::support::{Person, accept_invite, insert, new_email};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -33,12 +33,7 @@ async fn old_records(
     let account = &stand_in.account.id;
     // The triggers would prune them as they are inserted.
     if attempts > 0 {
-        app.execute(&format!(
-            "INSERT INTO attempts (attempt_id, account_id, request_id, endpoint, format, status, counted, ms, at) {} \
-         SELECT i, '{account}', 'r', 'render', 'png', 200, 0, 1, {at} FROM n",
-            numbers(attempts)
-        ))
-        .await?;
+        insert(app, &stand_in.account, attempts, &[("at", &at)]).await?;
     }
     if entries > 0 {
         app.execute(&format!(
