@@ -14,7 +14,6 @@ pub(crate) fn cases() -> Vec<Case> {
             .not_on_spin("Spin answers 500 without the component"),
         Case::any_server("auth/two_headers", two_headers),
         Case::any_server("auth/bad_keys", bad_keys),
-        Case::any_server("auth/every_changed_character", every_changed_character),
         Case::any_server("auth/scheme_in_any_case", scheme_in_any_case),
         Case::any_server("auth/key_elsewhere_than_in_the_header", key_elsewhere),
         Case::any_database("auth/disabled_keys_and_accounts", disabled),
@@ -47,7 +46,7 @@ async fn bad_headers(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
     let key = target.key.as_str();
     let long = format!("Bearer {}", "a".repeat(6_000));
-    let values: Vec<Vec<u8>> = [
+    for value in [
         "",
         " ",
         "Bearer",
@@ -73,13 +72,9 @@ async fn bad_headers(stage: Stage) -> Result<()> {
         &format!("Token {key}"),
         &format!("ApiKey {key}"),
         &format!("Bearerx {key}"),
-    ]
-    .into_iter()
-    .map(|text| text.as_bytes().to_vec())
-    .collect();
-    for value in values {
-        let shown = String::from_utf8_lossy(&value[..value.len().min(80)]).replace(key, "KEY");
-        refused(&with_authorization(&target, &value).await?).with_context(|| shown)?;
+    ] {
+        let answer = with_authorization(&target, value.as_bytes()).await?;
+        refused(&answer).with_context(|| format!("{value:.80}").replace(key, "KEY"))?;
     }
     Ok(())
 }
@@ -128,17 +123,6 @@ async fn bad_keys(stage: Stage) -> Result<()> {
     ] {
         let answer = with_authorization(&target, format!("Bearer {bad}").as_bytes()).await?;
         refused(&answer).with_context(|| bad.replace(body, "BODY"))?;
-    }
-    Ok(())
-}
-
-async fn every_changed_character(stage: Stage) -> Result<()> {
-    let target = stage.common().await?;
-    for index in 0..KEY_CHARS {
-        let mut key = target.key.clone().into_bytes();
-        key[index] = if key[index] == b'x' { b'y' } else { b'x' };
-        let answer = with_authorization(&target, &[b"Bearer ", key.as_slice()].concat()).await?;
-        refused(&answer).with_context(|| format!("character {index} changed"))?;
     }
     Ok(())
 }

@@ -13,73 +13,25 @@ pub(crate) fn cases() -> Vec<Case> {
 async fn of_renders(stage: Stage) -> Result<()> {
     let service = stage.service().await?;
     let target = service.target(&service.operator.account(Quota::Unlimited).await?);
-    let (a80, a160) = ("a".repeat(80), "a".repeat(160));
-    let cut_at_dash = format!("{}-b", "a".repeat(79));
-    let table: &[(&str, &str)] = &[
-        ("invoice 2026", "invoice-2026"),
+    // The rules are tested with `slugify`.
+    for (given, stem) in [
         ("Invoice_2026.PDF", "invoice-2026-pdf"),
-        ("  spaces  ", "spaces"),
-        ("--dashes--", "dashes"),
-        ("a---b", "a-b"),
-        ("Ünïcödé Straße", "unicode-strasse"),
-        ("Ærøskøbing", "aeroskobing"),
-        ("Łódź", "lodz"),
+        ("  --Ünïcödé Straße--  ", "unicode-strasse"),
         ("北京", "bei-jing"),
-        ("Москва", "moskva"),
         ("e\u{301}te\u{301}", "ete"),
-        ("ａｂｃ", "abc"),
-        ("a\r\nset-cookie: x=1", "a-set-cookie-x-1"),
         ("a\r\n\r\n<html>", "a-html"),
-        ("\"quoted\"", "quoted"),
         ("a\"; filename=\"b.exe", "a-filename-b-exe"),
-        ("semi;colon", "semi-colon"),
         ("per%20cent%0d%0a", "per-20cent-0d-0a"),
         ("../../etc/passwd", "etc-passwd"),
         ("..", "render"),
-        (".htaccess", "htaccess"),
-        ("C:\\Windows\\system32", "c-windows-system32"),
-        ("\\\\server\\share", "server-share"),
         ("nul\0byte", "nul-byte"),
-        ("\u{202e}gpj.exe", "gpj-exe"),
-        ("a\u{200b}b", "ab"),
-        ("***", "render"),
-        ("!\"§$%&/()=?", "render"),
-        (" ", "render"),
-        ("-", "render"),
-        ("0", "0"),
-        (&a80, &a80),
-        (&a160, &a80),
-        (&cut_at_dash, &a80[..79]),
-    ];
-    for (given, stem) in table {
+        (&"a".repeat(160), &"a".repeat(80)),
+    ] {
         let answer = target.render(&json!({ "html": "x", "fileName": given })).send().await?;
         answer.file("image/png").with_context(|| format!("{given:?}"))?;
         let name = answer.file_name()?;
-        // For a few characters only the form is checked: they have more than one valid transliteration.
-        let exact = !given.contains(['§', '\u{202e}', '\u{200b}']);
-        ensure!(!exact || name == format!("{stem}.png"), "{given:?} became {name:?}, not {stem:?}");
-        is_slug(name).with_context(|| format!("{given:?} became {name:?}"))?;
+        ensure!(name == format!("{stem}.png"), "{given:?} became {name:?}, not {stem:?}");
     }
-    let answer = target.render(&json!({ "html": "x", "fileName": "a".repeat(161) })).send().await?;
-    answer.error(400, "\"fileName\" must be 1 to 160 characters")?;
-    for (format, name) in
-        [("png", "x.png"), ("jpeg", "x.jpg"), ("jpg", "x.jpg"), ("webp", "x.webp"), ("pdf", "x.pdf")]
-    {
-        let answer = target.render(&json!({ "html": "x", "fileName": "x", "format": format })).send().await?;
-        ensure!(answer.file_name()? == name, "{format}: {}", answer.summary());
-    }
-    Ok(())
-}
-
-/// 1 to 80 of `a-z0-9-`, no `-` at either end, and one extension.
-fn is_slug(name: &str) -> Result<()> {
-    let (stem, extension) = name.split_once('.').context("no extension")?;
-    let plain = |text: &str| text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-    ensure!(plain(stem) && plain(extension), "other characters");
-    ensure!(
-        (1..=80).contains(&stem.len()) && !stem.starts_with('-') && !stem.ends_with('-'),
-        "it begins or ends wrongly"
-    );
     Ok(())
 }
 
@@ -108,7 +60,7 @@ async fn of_templates(stage: Stage) -> Result<()> {
 }
 
 async fn of_the_real_farm(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let body =
         json!({ "html": "x", "width": 8, "height": 8, "fileName": "Größe: \"8\"\r\nx", "format": "webp" });
     let answer = target.render(&body).send().await?;

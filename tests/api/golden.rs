@@ -2,7 +2,9 @@
 //!
 //! A case with a saved template runs on each deployment. All others run once on each platform: an invalid body is
 //! refused before the claim, and the claim of a valid one contains nothing of its body.
-//! `invalid_bodies_are_not_counted` sends all invalid bodies on each deployment.
+//! `invalid_bodies_are_not_counted` sends one of each kind again.
+
+use std::collections::HashSet;
 
 use platen_harness::{
     farm,
@@ -52,14 +54,18 @@ async fn valid(stage: Stage, golden: Arc<Golden>) -> Result<()> {
     Ok(())
 }
 
-/// Sends every invalid body with one account: none is counted, and none reaches the farm.
+/// Sends an invalid body of each kind, which is the first word of its name, with one account: none is counted, and none
+/// reaches the farm.
 async fn invalid_bodies_are_not_counted(stage: Stage) -> Result<()> {
     let (service, account) = stage.account(Quota::Of(1)).await?;
     let html = std::fs::read_to_string(platen_harness::settings::tests_dir().join("fixtures/template.html"))?;
     let template_id = service.operator.template(&account.id, TEMPLATE_NAME, &html).await?;
     let target = Target { template_id: Some(template_id), ..service.target(&account) };
+    let mut kinds = HashSet::new();
     for golden in golden::invalid()? {
-        send(&target, &golden).await.context(golden.name)?;
+        if kinds.insert(golden.name.split('-').next().map(str::to_owned)) {
+            send(&target, &golden).await.context(golden.name)?;
+        }
     }
     ensure!(service.operator.attempts(&account.id).await? == 0, "an invalid body was counted");
     stage.no_job_was_received(&account).await?;

@@ -55,7 +55,7 @@ fn plain(colour: Colour) -> String {
 }
 
 async fn size(stage: Stage, format: &str, width: u32, height: u32, factor: f64) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let body = json!({
         "html": plain(GREEN), "format": format, "width": width, "height": height, "deviceScaleFactor": factor,
     });
@@ -72,7 +72,7 @@ async fn size(stage: Stage, format: &str, width: u32, height: u32, factor: f64) 
 }
 
 async fn defaults(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let picture = picture(&target, &json!({ "html": "<p>x</p>" }), "image/png").await?;
     ensure!(picture.size() == (1280, 720), "{:?}", picture.size());
     // The background is white by default.
@@ -81,7 +81,7 @@ async fn defaults(stage: Stage) -> Result<()> {
 
 /// The script runs in the head, before the first layout.
 async fn viewport_before_first_layout(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     for (width, height, factor) in [(413, 271, 1.0), (413, 271, 2.0), (1600, 900, 1.5)] {
         let html = format!(
             "<head><style>html {{ background: rgb(255,0,0) }}</style><script>
@@ -108,7 +108,7 @@ const TALL: &str = "<body style='margin:0'><div style='height:2900px;background:
     <div style='height:100px;background:rgb(0,128,0)'></div></body>";
 
 async fn full_page(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     for (format, factor, scale) in [("png", 1.0, 1), ("jpeg", 1.0, 1), ("webp", 1.0, 1), ("png", 2.0, 2)] {
         let body = json!({
             "html": TALL, "fullPage": true, "width": 300, "height": 200, "deviceScaleFactor": factor, "format": format,
@@ -124,7 +124,7 @@ async fn full_page(stage: Stage) -> Result<()> {
 }
 
 async fn full_page_short(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let body = json!({ "html": plain(GREEN), "fullPage": true, "width": 300, "height": 200 });
     let picture = picture(&target, &body, "image/png").await?;
     ensure!(picture.size() == (300, 200), "a page is at least as high as its viewport: {:?}", picture.size());
@@ -133,7 +133,7 @@ async fn full_page_short(stage: Stage) -> Result<()> {
 
 /// An element with the height of the viewport keeps it: the viewport does not grow with the page.
 async fn full_page_viewport(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let html = "<body style='margin:0'><div style='height:100vh;background:rgb(0,128,0)'></div>\
         <div style='height:1000px;background:rgb(0,0,255)'></div></body>";
     let body = json!({ "html": html, "fullPage": true, "width": 300, "height": 200 });
@@ -145,7 +145,7 @@ async fn full_page_viewport(stage: Stage) -> Result<()> {
 }
 
 async fn not_full_page(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let picture =
         picture(&target, &json!({ "html": TALL, "width": 300, "height": 200 }), "image/png").await?;
     ensure!(picture.size() == (300, 200), "{:?}", picture.size());
@@ -157,14 +157,14 @@ const TOO_LARGE: &str =
     "The page is too large: its image would be over the limit of its format or of 100000000 pixels";
 
 async fn over_the_pixel_limit(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let page = |height: u32| format!("<body style='margin:0'><div style='height:{height}px'></div></body>");
     let body = |height| json!({ "html": page(height), "fullPage": true, "width": 1000, "height": 100 });
     target.render(&body(100_001)).send().await?.error(422, TOO_LARGE)
 }
 
 async fn webp_over_its_limit(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let html = "<body style='margin:0'><div style='height:16384px'></div></body>";
     let body = json!({ "html": html, "fullPage": true, "width": 10, "height": 100, "format": "webp" });
     target.render(&body).send().await?.error(422, TOO_LARGE)?;
@@ -214,7 +214,7 @@ fn colours() -> [(&'static str, Value, Colour); 5] {
 }
 
 async fn has_colour(stage: Stage, mut body: Value, colour: Colour) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     // The corner without text.
     body["width"] = 400.into();
     body["height"] = 300.into();
@@ -223,8 +223,7 @@ async fn has_colour(stage: Stage, mut body: Value, colour: Colour) -> Result<()>
 
 /// A job leaves nothing for the next one, of the same account or of another.
 async fn isolated_jobs(stage: Stage) -> Result<()> {
-    let one = stage.target().await?;
-    let other = stage.target().await?;
+    let (one, other) = (stage.common().await?, stage.target().await?);
     let html = "<html style='background:rgb(0,128,0)'><body><script>
         const left = [window.name, window.left, history.length > 1 && 'history'].filter(Boolean);
         if (left.length) document.documentElement.style.background = 'rgb(255,0,0)';

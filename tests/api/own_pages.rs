@@ -15,7 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
 pub(crate) const NOT_THERE: &str = "Spin has no other paths than those of the components";
 
 async fn document(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let get = |method| target.post("/v1/openapi.json", "").method(method);
     let answer = get(Method::GET).send().await?;
     ensure!(
@@ -38,7 +38,7 @@ async fn document(stage: Stage) -> Result<()> {
 }
 
 async fn pages(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     for (path, media_type, text) in [
         ("/", "text/html; charset=utf-8", "href=\"/dashboard\""),
         ("/docs", "text/html; charset=utf-8", "Quick start"),
@@ -82,7 +82,7 @@ async fn pages(stage: Stage) -> Result<()> {
 }
 
 async fn methods(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     for path in ["/", "/docs", "/healthz", "/readyz", "/version"] {
         let answer = target.post(path, "").method(Method::HEAD).send().await?;
         ensure!(answer.status == 200 && answer.body.is_empty(), "{path}: {}", answer.summary());

@@ -42,24 +42,24 @@ fn is_paper(pdf: &Pdf, paper: PaperSize) -> Result<()> {
 }
 
 async fn paper_size(stage: Stage, name: &'static str, paper: PaperSize) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let pdf = pdf(&target, json!({ "html": "<p>x</p>", "pdfFormat": name })).await?;
     ensure!(pdf.pages()?.len() == 1, "{:?}", pdf.pages()?);
     is_paper(&pdf, paper)
 }
 
 async fn default_paper(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     is_paper(&pdf(&target, json!({ "html": "<p>x</p>" })).await?, PaperSize::A4)
 }
 
 async fn paper_in_lower_case(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     is_paper(&pdf(&target, json!({ "html": "<p>x</p>", "pdfFormat": "letter" })).await?, PaperSize::Letter)
 }
 
 async fn pages_and_text(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let html = "<p>first</p><p style='break-before:page'>second</p><p style='break-before:page'>third</p>";
     let pdf = pdf(&target, json!({ "html": html })).await?;
     ensure!(pdf.pages()?.len() == 3, "{:?}", pdf.pages()?);
@@ -68,7 +68,7 @@ async fn pages_and_text(stage: Stage) -> Result<()> {
 }
 
 async fn long_page(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let lines: Vec<String> =
         (1..=200).map(|line| format!("<p style='margin:0;height:40px'>line {line}</p>")).collect();
     let pdf = pdf(&target, json!({ "html": lines.concat() })).await?;
@@ -80,7 +80,7 @@ async fn long_page(stage: Stage) -> Result<()> {
 }
 
 async fn background(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let html = "<html><body style='background:rgb(0,128,0)'>\
         <div style='width:400px;height:400px;background:rgb(0,128,0)'></div></body></html>";
     for (requested, colour) in [(Some(true), GREEN), (Some(false), WHITE), (None, WHITE)] {
@@ -95,7 +95,7 @@ async fn background(stage: Stage) -> Result<()> {
 }
 
 async fn scale(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     // 100 CSS pixels are 75 points.
     let html = "<svg width=100 height=100 style='display:block'><rect width=100 height=100 fill='rgb(0,128,0)'/></svg>";
     for (scale, points) in
@@ -135,7 +135,7 @@ fn texts() -> [(&'static str, Value, &'static str); 5] {
 }
 
 async fn has_text(stage: Stage, body: Value, expected: &str) -> Result<()> {
-    let text = pdf(&stage.target().await?, body).await?.text()?;
+    let text = pdf(&stage.common().await?, body).await?.text()?;
     ensure!(text == expected, "{text:?}");
     Ok(())
 }

