@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Most tests wait for the time of their pages.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    arguments.test_threads.get_or_insert(3 * cores);
+    arguments.test_threads.get_or_insert(2 * cores);
     let shared = Arc::new(runtime.block_on(Shared::start()));
     let tests = [
         animations::TESTS,
