@@ -30,7 +30,7 @@ pub(super) struct Options<'o> {
     pub(super) format: Option<OutputFormat>,
     width: Option<Side>,
     /// With the default width, and a PNG as its output.
-    options: RenderOptions,
+    common: RenderOptions,
     image: ImageOptions,
     pdf: PdfOptions,
 }
@@ -110,7 +110,7 @@ impl<'o> Options<'o> {
             (None, None) if full_page => Region::FullPage,
             (None, None) => Region::Viewport,
         };
-        Ok(Self { object, file_name, format, width, options, image, pdf })
+        Ok(Self { object, file_name, format, width, common: options, image, pdf })
     }
 
     /// Checks what no options of a template can make valid.
@@ -119,7 +119,7 @@ impl<'o> Options<'o> {
         if let Some(&(field, other)) = EXCLUSIVE.iter().find(|(one, other)| gives(*one) && gives(*other)) {
             return Err(InvalidRequest::Conflict(field, other));
         }
-        if gives(FieldName::WaitForFunction) && !self.options.environment.java_script {
+        if gives(FieldName::WaitForFunction) && !self.common.environment.java_script {
             return Err(InvalidRequest::not_with(FieldName::WaitForFunction, FieldName::JavaScript, "false"));
         }
         self.pdf.document.check()?;
@@ -142,7 +142,7 @@ impl<'o> Options<'o> {
         }
         let format = self.format.unwrap_or(OutputFormat::DEFAULT);
         self.check(Some(format))?;
-        let mut options = self.options;
+        let mut options = self.common;
         match format {
             OutputFormat::Pdf => {
                 options.viewport.width = self.pdf.content_width();
