@@ -31,7 +31,7 @@ impl Platen {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let platen = Path::new(env!("CARGO_BIN_EXE_platen"));
         let commands = Operator::in_directory(platen, directory.path());
-        let platen = Self { commands, directory };
+        let platen = Self { directory, commands };
         let temporary = platen.path("");
         let platen = platen.env("TMPDIR", temporary.to_str().expect("UTF-8"));
         match std::env::var("PLATEN_CHROMIUM") {
