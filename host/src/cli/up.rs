@@ -206,7 +206,9 @@ impl Up {
             let farm = Farm::start_with_metrics(self.farm, &registry).await;
             let farm = farm.context("cannot start the render farm")?;
             // Its pages cannot reach this server.
-            ports.into_iter().for_each(|port| farm.forbid_port(port));
+            for port in ports {
+                farm.forbid_port(port);
+            }
             Ok(Some(farm))
         };
         let ((manifest, handlers, drain), farm) = tokio::try_join!(async { load.await? }, start_farm)?;

@@ -83,15 +83,13 @@ impl Client {
         connect_timeout: Option<Duration>,
     ) -> Result<http::Response<WasiBody>, Error> {
         let began = Instant::now();
-        let response = match self.own_farm.get().filter(|_| self.is_for_own_farm(request.uri())) {
-            Some(farm) => {
-                let Ok(response) = farm.clone().call(request.map(Body::new)).await;
-                Ok(response.map(|body| body.map_err(|_| Error::ConnectionTerminated).boxed_unsync()))
-            }
-            None => {
-                let response = self.exchange(request, connect_timeout.unwrap_or(CONNECT_TIMEOUT)).await;
-                response.map(|response| response.map(|body| body.map_err(Error::Hyper).boxed_unsync()))
-            }
+        let farm = self.own_farm.get().filter(|_| self.is_for_own_farm(request.uri()));
+        let response = if let Some(farm) = farm {
+            let Ok(response) = farm.clone().call(request.map(Body::new)).await;
+            Ok(response.map(|body| body.map_err(|_| Error::ConnectionTerminated).boxed_unsync()))
+        } else {
+            let response = self.exchange(request, connect_timeout.unwrap_or(CONNECT_TIMEOUT)).await;
+            response.map(|response| response.map(|body| body.map_err(Error::Hyper).boxed_unsync()))
         };
         self.metrics.requested(response.is_ok(), began.elapsed());
         response
