@@ -29,7 +29,7 @@ impl Operator {
     }
 
     fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.path().join(name), content).unwrap();
+        fs::write(self.path().join(name), content).expect("a file");
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
