@@ -61,7 +61,7 @@ impl<B: Backend> Store<B> {
 
 /// What one account owns.
 ///
-/// Invariant: every statement is a [`Scoped`] one and runs with the account's id as `?1`. In
+/// Invariant: every statement is a `Scoped` one and runs with the account's id as `?1`. In
 /// a component this type exists for the account of a session only.
 #[derive(Debug)]
 pub struct AccountScope<'s, B> {
