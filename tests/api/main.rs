@@ -86,7 +86,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let mut arguments = Arguments::from_args();
     // Cases mostly wait: for commands, starts and renders.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    arguments.test_threads.get_or_insert(5 * cores);
+    arguments.test_threads.get_or_insert(3 * cores);
     let runtime = Runtime::new()?;
     let suite = Suite::new(Settings::from_env()?)?;
     // The kernel signals the servers when this process ends, but does not delete their files.
