@@ -58,7 +58,7 @@ async fn tainted(shared: Arc<Shared>) {
         html(&format!("<script>fetch('{cookie}', {{ mode: 'no-cors', credentials: 'include' }})</script>")),
         html(&format!("<script>new WebSocket('{socket}')</script>")),
         html(
-            "<script>new Worker('data:text/javascript,setInterval(() => new BroadcastChannel(`leak`).postMessage(1), 5)')</script>",
+            "<script>new Worker('data:text/javascript,const c = new BroadcastChannel(`leak`); setInterval(() => c.postMessage(1), 5)')</script>",
         ),
         html(&format!("<script>location = '{cookie}'</script>")),
         url(&site.at("/speculates")),

@@ -43,7 +43,7 @@ const SPECULATES: &str = "<!doctype html><script type=speculationrules>\
     <link rel=prerender href='/cookie?3'><link rel=prefetch href='/cookie?4'>";
 const WORKER: &str = "onfetch = event => event.respondWith(new Response('neighbour')); \
     oninstall = () => skipWaiting(); onactivate = () => clients.claim(); onconnect = () => {}; \
-    setInterval(() => new BroadcastChannel('neighbours').postMessage('worker'), 5)";
+    const channel = new BroadcastChannel('neighbours'); setInterval(() => channel.postMessage('worker'), 5)";
 
 pub(crate) struct Site {
     server: site::Site,
