@@ -24,27 +24,39 @@ pub struct LogLine {
     /// What happened.
     pub message: String,
     /// The `x-request-id` of the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// The endpoint of the API.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// The section of the dashboard.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<String>,
     /// The id of the account.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// The status of the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// Time until the head of the response, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
     /// Time from sending the job to the head of the farm's response, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub farm_ms: Option<u64>,
     /// The `code` of the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The message of the error, or a general one where that quotes the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Why a request failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The number of attempts that the line is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<usize>,
     /// The number of attempts that this instance has lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts_in_all: Option<usize>,
 }

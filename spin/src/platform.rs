@@ -12,7 +12,6 @@ use std::{
 
 use futures::future::{Either, select};
 use platen_shared::log_line::LogLine;
-use serde_json::Value;
 use spin_sdk::{time::sleep, variables, wasip3::random::random::get_random_bytes};
 
 /// Whole seconds since 1970 (UTC).
@@ -78,9 +77,9 @@ pub async fn once<T, E>(
 /// Writes a line to standard error in one call, so that lines of concurrent requests do not mix. There is no place to report a
 /// failure.
 pub fn log(line: &LogLine) {
-    if let Ok(Value::Object(mut fields)) = serde_json::to_value(line) {
-        fields.retain(|_, value| !value.is_null());
-        let _ = std::io::stderr().write_all(format!("{}\n", Value::Object(fields)).as_bytes());
+    if let Ok(mut text) = serde_json::to_vec(line) {
+        text.push(b'\n');
+        let _ = std::io::stderr().write_all(&text);
     }
 }
 
