@@ -12,7 +12,7 @@ use chromiumoxide_cdp::cdp::{
             Bounds, BrowserContextId, GetWindowForTargetParams, SetDownloadBehaviorBehavior,
             SetDownloadBehaviorParams,
         },
-        emulation::{SetEmulatedMediaParams, SetUserAgentOverrideParams},
+        emulation::{SetEmulatedMediaParams, SetFocusEmulationEnabledParams, SetUserAgentOverrideParams},
         inspector::{self, EventTargetCrashed},
         network,
         page::{self, EventLifecycleEvent, ScriptIdentifier, SetLifecycleEventsEnabledParams},
@@ -175,6 +175,8 @@ impl Page {
         session.send(&animation::EnableParams {})?;
         session.send(&network_state())?;
         session.send(&self.overrides.user_agent)?;
+        // Which of several windows Chromium takes for the active one depends on the pages of other jobs.
+        session.send(&SetFocusEmulationEnabledParams::new(true))?;
         session.send(&inspector::EnableParams {})?;
         session.send(&page::EnableParams::default())?;
         session.send(&SetLifecycleEventsEnabledParams::new(true))?;
