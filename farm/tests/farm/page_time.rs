@@ -146,17 +146,17 @@ async fn network(shared: Arc<Shared>) {
         assert_eq!(middle(&file), GREEN, "{poll}");
     }
     // What is open for longer than the job has time is left out, and the file says so.
-    for script in [
-        "onload = () => { fetch('{site}/never'); done() }",
-        "fetch('{site}/never'); done()",
-        "let n = 0; onload = () => { setInterval(() => fetch(`{site}/json?${n++}`), 300); done() }",
+    let polls = "let n = 0; onload = () => { setInterval(() => fetch(`{site}/json?${n++}`), 300); done() }";
+    for (script, output) in [
+        ("onload = () => { fetch('{site}/never'); done() }", png()),
+        ("fetch('{site}/never'); done()", pdf()),
+        (polls, png()),
+        (polls, pdf()),
     ] {
-        for output in [png(), pdf()] {
-            let job = to(output, waiting(idle(&format!("<script>{script}</script>")), 100.0));
-            // Two seconds more than the time in which the network may become idle.
-            let file = shared.farm.render(&job, Duration::from_secs(4)).await;
-            assert!(!file.unwrap_or_else(|error| panic!("{script}: {error}")).page_idle, "{script}");
-        }
+        let job = to(output, waiting(idle(&format!("<script>{script}</script>")), 100.0));
+        // Two seconds more than the time in which the network may become idle, and time to wait for a browser.
+        let file = shared.farm.render(&job, Duration::from_secs(8)).await;
+        assert!(!file.unwrap_or_else(|error| panic!("{script}: {error}")).page_idle, "{script}");
     }
     assert!(shared.file(&idle("<script>fetch('{site}/json')</script>")).await.page_idle);
     let mut page = url(&site.at("/worker"));
