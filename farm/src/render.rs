@@ -79,7 +79,6 @@ pub(crate) async fn render(
     if memory.began_over() {
         pooled.recycle();
     }
-    let binding = page.proxy.bind(context.egress);
     let guarded = async {
         tokio::select! {
             biased;
@@ -93,7 +92,6 @@ pub(crate) async fn render(
         }
     };
     let rendered = timeout_at(context.deadline, guarded).await;
-    drop(binding);
     match &rendered {
         Ok(Err(JobError::Unresponsive | JobError::FrameStalled)) => pooled.kill("a page does not respond"),
         Ok(Err(JobError::Refused(Refusal::PageMemoryExceeded { .. }))) if pooled.browser.is_over_memory() => {
@@ -144,6 +142,8 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
         }
         prepared => prepared?,
     };
+    // What the document before the job's could load is refused.
+    let _bound = page.proxy.bind(context.egress);
     let Page { session, events, main_frame, frames, tainted, overrides, .. } = page;
     let (handler, state) = PageEventHandler::new(
         session,

@@ -1,7 +1,8 @@
 //! A page that is leased to one job, and its reset for another job of the same account.
 //!
 //! A page that can still change is navigated to an empty document. A static page stays as it is,
-//! because the next job navigates it to a new empty document anyway.
+//! because the next job navigates it to a new empty document anyway. That job also removes what assets have left, because until
+//! the document has gone it could load some again.
 //!
 //! Invariant: a page that is not released for reuse is closed, however the job ends, and the job's browser is freed only
 //! after that. A page that was reset has loaded nothing but assets and has had no worker and no virtual time, and its properties
@@ -107,13 +108,11 @@ pub(super) async fn reset(
     if let Some(frames) = &mut page.frames {
         frames.finish().await?;
     }
-    if page.tainted {
-        return Ok(None);
-    }
-    // Until the document has gone it could still load something, in the next job.
-    let is_static = is_static && !page.proxy.is_used();
     let collect = page.jobs.is_multiple_of(COLLECT_INTERVAL_JOBS);
-    if (collect || !is_static) && !navigate_to_empty(page).await? {
+    if collect || !is_static {
+        navigate_to_empty(page).await?;
+    }
+    if page.tainted {
         return Ok(None);
     }
     let session = &page.session;
@@ -135,9 +134,6 @@ pub(super) async fn reset(
             None => return Ok(None),
         }
     }
-    if page.proxy.is_used() {
-        forget_assets(session).await?;
-    }
     let heap = heap.await?;
     let bytes = heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of bytes")]
@@ -148,7 +144,7 @@ pub(super) async fn reset(
 /// Removes what assets leave beyond their document: cookies, and hosts that require TLS (HSTS), which belong to the browser
 /// context; and themselves, in the memory of the renderer. The rest of them is keyed by the opaque origin of the document (see
 /// `--enable-features` in `browser/command.rs`).
-async fn forget_assets(session: &Session) -> Result<(), CdpError> {
+pub(super) async fn forget_assets(session: &Session) -> Result<(), CdpError> {
     // Evicts what the renderer keeps.
     session.send(&SetCacheDisabledParams::new(true))?;
     session.send(&SetCacheDisabledParams::new(false))?;
@@ -160,19 +156,22 @@ async fn forget_assets(session: &Session) -> Result<(), CdpError> {
 }
 
 /// Navigates a page to an empty document and waits for the `load` event with that document's loader id, so
-/// that it is not mistaken for that of another document. False if the page does something that taints it.
-pub(super) async fn navigate_to_empty(page: &mut Page) -> Result<bool, JobError> {
+/// that it is not mistaken for that of another document. Sets `tainted` if the document before it does something meanwhile that
+/// taints the page.
+///
+/// # Errors
+/// [`JobError::NoPage`] if Chromium does not navigate.
+pub(super) async fn navigate_to_empty(page: &mut Page) -> Result<(), JobError> {
     let navigate = NavigateParams::new("about:blank");
     let mut navigating = page.session.start(&navigate)?;
     let (mut loaded, mut expected) = (HashSet::new(), None);
     loop {
         if expected.as_ref().is_some_and(|id| loaded.contains(id)) {
-            return Ok(true);
+            return Ok(());
         }
         tokio::select! {
             answer = &mut navigating, if expected.is_none() => {
-                let Some(id) = answer?.loader_id else { return Ok(false) };
-                expected = Some(id);
+                expected = Some(answer?.loader_id.ok_or(JobError::NoPage)?);
             }
             event = page.events.next() => {
                 let event = event.ok_or(JobError::Cdp(CdpError::PageGone))?;
@@ -183,11 +182,10 @@ pub(super) async fn navigate_to_empty(page: &mut Page) -> Result<bool, JobError>
                     }
                 } else if event.is::<EventJavascriptDialogOpening>() {
                     page.session.send(&HandleJavaScriptDialogParams::new(true))?;
-                } else if super::page_events::taints(&event) {
-                    return Ok(false);
                 } else if event.is::<EventTargetCrashed>() {
                     return Err(JobError::Crashed);
                 }
+                page.tainted |= super::page_events::taints(&event);
             }
         }
     }

@@ -43,8 +43,12 @@ pub(super) async fn prepare(
     let prepared = async {
         set_overrides(page, &job.options, browser_version).await?;
         let set = page.session.start(&device_metrics(&job.options.viewport))?;
-        if matches!(job.source, Source::Html(_)) && !page_lease::navigate_to_empty(page).await? {
-            return Err(JobError::NoPage);
+        let has_assets = page.proxy.is_used();
+        if has_assets || matches!(job.source, Source::Html(_)) {
+            page_lease::navigate_to_empty(page).await?;
+        }
+        if has_assets {
+            page_lease::forget_assets(&page.session).await?;
         }
         elements::check_selectors(page, &job.options).await?;
         let templates = header_templates::convert(&page.session, &job.options).await?;
