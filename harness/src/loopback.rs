@@ -14,10 +14,12 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     body::{Frame, Incoming},
-    server::conn::http1,
     service::service_fn,
 };
-use hyper_util::rt::TokioIo;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto,
+};
 use socket2::SockRef;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
@@ -118,7 +120,11 @@ impl Loopback {
             let _ = stream.set_nodelay(true);
             // As the farm, so that a slow client takes as much of the kernel's memory.
             let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES);
-            http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(handler.clone()))
+            let handler = service_fn(handler.clone());
+            async move {
+                let builder = auto::Builder::new(TokioExecutor::new());
+                builder.serve_connection(TokioIo::new(stream), handler).await
+            }
         });
         server.await.map(Self)
     }

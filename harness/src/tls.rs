@@ -78,12 +78,13 @@ pub(crate) fn localhost_pem() -> String {
     block("CERTIFICATE", LOCALHOST_CERTIFICATE) + &block("PRIVATE KEY", LOCALHOST_KEY)
 }
 
-fn acceptor(certificate: &'static [u8], key: &'static [u8]) -> Result<TlsAcceptor> {
+fn acceptor(certificate: &'static [u8], key: &'static [u8], protocols: &[&str]) -> Result<TlsAcceptor> {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(vec![CertificateDer::from(certificate)], key)?;
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_owned()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
@@ -107,9 +108,9 @@ pub struct TlsProxy {
 }
 
 impl TlsProxy {
-    /// Starts it in front of a server.
-    pub async fn start(server: SocketAddr) -> Result<Self> {
-        let acceptor = acceptor(LOCALHOST_CERTIFICATE, LOCALHOST_KEY)?;
+    /// Starts it in front of a server that speaks these protocols, named as in ALPN.
+    pub async fn start(server: SocketAddr, protocols: &[&str]) -> Result<Self> {
+        let acceptor = acceptor(LOCALHOST_CERTIFICATE, LOCALHOST_KEY, protocols)?;
         let (connections, resumed) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let (accepted, again) = (Arc::clone(&connections), Arc::clone(&resumed));
         let server = TcpServer::start(ANY_PORT, move |stream| {
@@ -148,7 +149,7 @@ impl TlsProxy {
 
 /// Starts a server whose certificate no client trusts.
 pub async fn untrusted_server() -> Result<TcpServer> {
-    let acceptor = acceptor(CERTIFICATE, KEY)?;
+    let acceptor = acceptor(CERTIFICATE, KEY, &[])?;
     TcpServer::start(ANY_PORT, move |stream| {
         let acceptor = acceptor.clone();
         async move { acceptor.accept(stream).await?.read(&mut [0; 1024]).await }

@@ -152,7 +152,7 @@ pub(crate) async fn has_no_farm(app: &TestApp) -> Result<()> {
 /// A farm that is reached by `https`: a connection serves many requests, and a certificate that is not trusted none.
 async fn with_tls(stage: Stage) -> Result<()> {
     let farm = StandInFarm::start(FARM_TOKEN).await?;
-    let proxy = TlsProxy::start(farm.address()).await?;
+    let proxy = TlsProxy::start(farm.address(), &["http/1.1"]).await?;
     let options = Options::with_farm(stage.deployment, proxy.url());
     let app = stage.start(&Options { trusted: Some(tls::issuer()), ..options.clone() }).await?;
     let (account, target) = app.account(Quota::Of(20)).await?;

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use http::{HeaderMap, StatusCode, Uri};
+use http::{HeaderMap, StatusCode, Uri, uri::Authority};
 use platen_harness::{
     pdf_file::without_dates,
     site::{Reply, Site},
@@ -72,7 +72,7 @@ impl Assets {
         let current = Arc::clone(&version);
         let site = Site::start_with(move |uri, headers| asset(uri, headers, current.load(Ordering::SeqCst)));
         let site = site.await.unwrap();
-        let tls = TlsProxy::start(([127, 0, 0, 1], site.port()).into()).await.unwrap();
+        let tls = TlsProxy::start(site.address(), &["h2", "http/1.1"]).await.unwrap();
         Self { version, site, tls }
     }
 
@@ -90,7 +90,9 @@ impl Assets {
 fn asset(uri: &Uri, headers: &HeaderMap, version: u32) -> Reply {
     let seen = ["host", "cookie", "if-none-match", "cache-control", "authorization", "available-dictionary"];
     let seen = seen.map(|name| headers.get(name).map_or("-", |value| value.to_str().unwrap_or("?")));
-    let seen = format!("{version} {} {}", uri.path(), seen.join(" ")).replace(['\'', '<'], "");
+    // By HTTP/2, the host is in the URI.
+    let host = uri.authority().map_or("-", Authority::as_str);
+    let seen = format!("{version} {host} {} {}", uri.path(), seen.join(" ")).replace(['\'', '<'], "");
     let reply = match uri.path().rsplit('.').next() {
         Some("svg") => Reply::of(
             "image/svg+xml",
