@@ -96,6 +96,8 @@ struct Comparison {
     /// CPU milliseconds per second of a warm renderer without jobs.
     idle: Vec<(Kind, f64)>,
     mix: Vec<Mixed>,
+    /// Jobs of the mix that a farm has before its rounds.
+    mix_warm_up_jobs: usize,
 }
 
 impl Comparison {
@@ -239,6 +241,7 @@ async fn compare(options: &Options, environment: &Environment, hosts: &Hosts) ->
         half_load: Vec::new(),
         idle: Vec::new(),
         mix: Vec::new(),
+        mix_warm_up_jobs: mix::WARM_UP_TURNS * options.mix_jobs,
     };
     comparison.half_load = half_load(&http, &targets, &comparison).await?;
     comparison.idle = idle(&targets).await?;

@@ -48,9 +48,7 @@ pub(super) async fn all(
     let seconds = if page.is_heavy { options.seconds * HEAVY_TURN } else { options.seconds };
     let limits = LoadLimits { jobs: options.jobs, time: Duration::from_secs_f64(seconds), concurrency };
     for round in 0..rounds(options, page) {
-        for turn in 0..runs.len() {
-            // Each round begins with a different renderer.
-            let index = (turn + round) % runs.len();
+        for index in turn_order(round, runs.len()) {
             let Some(run) = runs[index].as_mut().filter(|run| run.measurement.file_error.is_none()) else {
                 continue;
             };
@@ -63,6 +61,15 @@ pub(super) async fn all(
         print_progress(&run.target.kind.name(), &run.measurement);
     }
     Ok(runs.into_iter().map(|run| run.map(|run| run.measurement)).collect())
+}
+
+/// The order of the renderers in a round. Each round begins with a different one, and every second is reversed, because a
+/// turn depends a little on the one before it.
+pub(super) fn turn_order(round: usize, renderers: usize) -> impl Iterator<Item = usize> {
+    (0..renderers).map(move |turn| {
+        let place = if round.is_multiple_of(2) { turn } else { renderers - 1 - turn };
+        (place + round) % renderers
+    })
 }
 
 fn rounds(options: &Options, page: &Page) -> usize {

@@ -15,7 +15,7 @@ use rand::{
 use super::{
     MIX_ACCOUNTS, Mixed, Options,
     generators::LoadLimits,
-    measure::{Measurement, TargetRun, first_file, print_progress},
+    measure::{Measurement, TargetRun, first_file, print_progress, turn_order},
     page::Page,
     prepared_request::PreparedRequest,
     target::{Environment, Kind, Launch, Target},
@@ -31,8 +31,11 @@ const RENDERERS: [(Kind, Option<u32>); 5] = [
 ];
 /// The same as the farm's default.
 const JOBS_PER_CORE: usize = 2;
-/// Turns in the time of a warm-up: the farms need that many jobs until accounts come back.
-const WARM_UP_TURNS: usize = 2;
+/// Jobs of a warm-up, in turns. A farm that has just started has no page for an account: with 400 jobs a turn, after five the
+/// share of jobs on warm pages no longer grows.
+pub(super) const WARM_UP_TURNS: usize = 5;
+/// The same for renderers that know no accounts.
+const WARM_UP_TURNS_WITHOUT_ACCOUNTS: usize = 1;
 /// After this time a turn starts no further jobs, so that a slow renderer has fewer.
 const MAX_TURN: Duration = Duration::from_secs(40);
 /// Where the farm's pages for jobs come from.
@@ -78,15 +81,18 @@ pub(super) async fn run(
         let mut run = TargetRun { target, requests: Arc::new([]), measurement };
         let is_wrong = run.measurement.file_error.is_some();
         if !is_wrong {
-            let requests = requests(target, pages, &bytes, warm_up)?;
-            run.warm_up(http, &requests, limits(WARM_UP_TURNS)).await;
+            let turns = match launch.kind {
+                Kind::Farm => WARM_UP_TURNS,
+                _ => WARM_UP_TURNS_WITHOUT_ACCOUNTS,
+            };
+            let requests = requests(target, pages, &bytes, &warm_up[..turns * options.mix_jobs])?;
+            run.warm_up(http, &requests, limits(turns)).await;
         }
         let sources = sources(http, target).await?;
         runs.push((run, bytes, sources, launch));
     }
     for (round, jobs) in rounds.chunks(options.mix_jobs).enumerate() {
-        for turn in 0..runs.len() {
-            let index = (turn + round) % runs.len();
+        for index in turn_order(round, runs.len()) {
             let (run, bytes, ..) = &mut runs[index];
             if run.measurement.file_error.is_none() {
                 run.requests = requests(run.target, pages, bytes, jobs)?;

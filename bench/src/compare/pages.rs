@@ -27,7 +27,7 @@ pub(super) struct Hosts {
 impl Hosts {
     pub(super) async fn start() -> Result<Self> {
         let site = Site::start().await?;
-        let tls = TlsProxy::start(site.address()).await?;
+        let tls = TlsProxy::start(site.address(), &["http/1.1"]).await?;
         Ok(Self { site, tls })
     }
 

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use platen_harness::settings;
 
 use super::{
-    Comparison, HalfLoad, MIX_ACCOUNTS, Mixed, aims,
+    Comparison, HalfLoad, MIX_ACCOUNTS, aims,
     measure::Measurement,
     page::Page,
     target::{Environment, Kind},
@@ -33,7 +33,7 @@ pub(super) fn section(comparison: &Comparison) -> String {
         notes(&mut text, page, &comparison.kinds, measurements);
     }
     half_load(&mut text, &comparison.half_load);
-    mix(&mut text, &comparison.mix);
+    mix(&mut text, comparison);
     idle(&mut text, &comparison.idle);
     text
 }
@@ -156,8 +156,8 @@ impl HalfLoad {
     }
 }
 
-fn mix(text: &mut String, all: &[Mixed]) {
-    if all.is_empty() {
+fn mix(text: &mut String, comparison: &Comparison) {
+    if comparison.mix.is_empty() {
         return;
     }
     let _ = writeln!(
@@ -165,11 +165,13 @@ fn mix(text: &mut String, all: &[Mixed]) {
         "### Mix of {MIX_ACCOUNTS} accounts\n\n\
          Accounts by Zipf's law (s = 1), two concurrent jobs per core: 30 % invoices as PDF, 30 % those with assets by \
          HTTPS, 30 % PNGs of markup, 10 % pages with 20 images by HTTPS. The jobs and their order are the same for \
-         every renderer; one that takes longer has fewer of them.\n"
+         every renderer; one that takes longer has fewer of them. Before the rounds, the farm has had {} jobs of the mix, \
+         so that its warm pages are those of the accounts that come often.\n",
+        comparison.mix_warm_up_jobs,
     );
     text.push_str(TABLE_HEAD);
     let mut notes = Vec::new();
-    for mixed in all {
+    for mixed in &comparison.mix {
         let title = mixed.title();
         row(text, &title, &mixed.measurement);
         notes.extend(errors(&title, &mixed.measurement));
