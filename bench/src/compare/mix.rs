@@ -31,8 +31,7 @@ const RENDERERS: [(Kind, Option<u32>); 5] = [
 ];
 /// The same as the farm's default.
 const JOBS_PER_CORE: usize = 2;
-/// Jobs of a warm-up, in turns. A farm that has just started has no page for an account: with 400 jobs a turn, after five the
-/// share of jobs on warm pages no longer grows.
+/// Turns in the time of a warm-up: a farm that has just started has no page for any account.
 pub(super) const WARM_UP_TURNS: usize = 5;
 /// The same for renderers that know no accounts.
 const WARM_UP_TURNS_WITHOUT_ACCOUNTS: usize = 1;

@@ -235,5 +235,7 @@ async fn sessions(_: Arc<Shared>) {
         farm.file(&job).await;
     }
     assert_eq!((farm.warm_pages().await, assets.tls.connections(), assets.tls.resumed()), (3, 5, 0));
+    let headers = assets.site.last_headers("/asset/a.svg").unwrap();
+    assert!(!headers.contains_key("host"), "the site is not reached by HTTP/2");
     farm.end().await;
 }
