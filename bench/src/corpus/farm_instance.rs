@@ -64,7 +64,7 @@ fn without_begin_frame_control(chromium: &Path, directory: &Path) -> Result<Path
     let chromium = chromium.to_str().context("the path of Chromium is not UTF-8")?.replace('\'', r"'\''");
     let script = format!(
         "#!/bin/sh\n\
-         for a; do shift; [ \"$a\" = --enable-begin-frame-control ] || set -- \"$@\" \"$a\"; done\n\
+         for a; do shift; [ \"$a\" = --run-all-compositor-stages-before-draw ] || set -- \"$@\" \"$a\"; done\n\
          exec '{chromium}' \"$@\"\n"
     );
     let path = directory.join("chromium");
