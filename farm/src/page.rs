@@ -14,7 +14,7 @@ use chromiumoxide_cdp::cdp::{
         },
         emulation::{SetEmulatedMediaParams, SetFocusEmulationEnabledParams, SetUserAgentOverrideParams},
         inspector::{self, EventTargetCrashed},
-        network,
+        media, network,
         page::{self, EventLifecycleEvent, ScriptIdentifier, SetLifecycleEventsEnabledParams},
         performance::{self, EnableTimeDomain},
         target::{
@@ -173,6 +173,7 @@ impl Page {
         let thread_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::ThreadTicks) };
         session.send(&thread_ticks)?;
         session.send(&animation::EnableParams {})?;
+        session.send(&media::EnableParams {})?;
         session.send(&network_state())?;
         session.send(&self.overrides.user_agent)?;
         // Which of several windows Chromium takes for the active one depends on the pages of other jobs.

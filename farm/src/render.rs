@@ -3,6 +3,7 @@
 //! Invariant: after the job its page is closed, or reset and kept for jobs of the same account.
 
 mod animations;
+mod background_work;
 mod capture;
 mod documents;
 mod elements;
@@ -145,7 +146,7 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
     // What the document before the job's could load is refused.
     let _bound = page.proxy.bind(context.egress);
     let Page { session, events, main_frame, frames, tainted, overrides, .. } = page;
-    let (handler, state) = PageEventHandler::new(
+    let (handler, state, scripts) = PageEventHandler::new(
         session,
         events,
         main_frame,
@@ -155,7 +156,7 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
         context.egress,
     );
     let mut rendering =
-        Rendering::new(context, pooled, session, main_frame, frames.as_mut(), state, prepared);
+        Rendering::new(context, pooled, session, main_frame, frames.as_mut(), (state, scripts), prepared);
     let steps = async {
         // Nothing of the job's page has run until here, however long the wait for its page was.
         if !can_end_by(context.deadline) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chromiumoxide_cdp::cdp::js_protocol::runtime::ScriptId;
 use futures::future;
 use platen_shared::format::WaitUntil;
 use tokio::{sync::watch, time::Instant};
@@ -13,6 +14,26 @@ const WORKER_SCRIPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A request that began after `load` and is open for this long does not keep the network from being idle: a long poll or
 /// a stream.
 pub(super) const MAX_OPEN_TIME: Duration = Duration::from_secs(10);
+
+/// Scripts that Chromium has reported (`background_work`).
+#[derive(Debug, Default)]
+pub(super) struct ParsedScripts {
+    parsed: usize,
+    /// Those whose text was not searched yet.
+    pub(super) unsearched: Vec<ScriptId>,
+}
+
+/// A page with more scripts waits in real time, so that they need not be searched.
+pub(super) const MAX_SCRIPTS: usize = 1_000;
+
+impl ParsedScripts {
+    /// Adds one, if it is known; false if there are too many.
+    pub(super) fn add(&mut self, script: Option<ScriptId>) -> bool {
+        self.parsed += 1;
+        self.unsearched.extend(script);
+        self.parsed <= MAX_SCRIPTS
+    }
+}
 
 /// The state of the main document and of the requests of its page.
 #[derive(Debug, Clone, Copy, Default)]

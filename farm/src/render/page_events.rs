@@ -11,20 +11,28 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-use chromiumoxide_cdp::cdp::browser_protocol::{
-    animation::EventAnimationCreated,
-    emulation::{EventVirtualTimeBudgetExpired, SetUserAgentOverrideParams},
-    fetch::EventRequestPaused,
-    inspector::EventTargetCrashed,
-    network::{
-        EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived, RequestId,
+use std::sync::Arc;
+
+use chromiumoxide_cdp::cdp::{
+    browser_protocol::{
+        animation::EventAnimationCreated,
+        emulation::{EventVirtualTimeBudgetExpired, SetUserAgentOverrideParams},
+        fetch::EventRequestPaused,
+        inspector::EventTargetCrashed,
+        media::EventPlayerCreated,
+        network::{
+            EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
+            RequestId,
+        },
+        page::{
+            DialogType, EventFrameAttached, EventJavascriptDialogOpening, EventLifecycleEvent,
+            HandleJavaScriptDialogParams,
+        },
+        target::{EventAttachedToTarget, EventDetachedFromTarget},
     },
-    page::{
-        DialogType, EventFrameAttached, EventJavascriptDialogOpening, EventLifecycleEvent,
-        HandleJavaScriptDialogParams,
-    },
-    target::{EventAttachedToTarget, EventDetachedFromTarget},
+    js_protocol::debugger::{DisableParams, EventScriptParsed},
 };
+use parking_lot::Mutex;
 use platen_cdp::{CdpError, Event, Events, Session};
 use platen_shared::refusal::Refusal;
 use tokio::{sync::watch, time::Instant};
@@ -35,7 +43,7 @@ use self::requests::{
     EndedRequest, OpenRequests, SentRequest, loads_asset, loads_origin, may_change, needs_real_time, parse,
 };
 use super::{
-    load_state::LoadState,
+    load_state::{LoadState, ParsedScripts},
     navigations::{self, Navigations, navigation_error},
     static_page,
 };
@@ -54,6 +62,7 @@ pub(super) struct PageEventHandler<'a> {
     /// caller must not learn the target of a redirect.
     job_host: Option<&'a str>,
     traffic: &'a JobEgress,
+    scripts: Arc<Mutex<ParsedScripts>>,
     state: watch::Sender<LoadState>,
     requests: OpenRequests,
     /// The latest request for a main document.
@@ -74,8 +83,8 @@ struct Document {
 const UNNAMED_HOST: &str = "the page's destination";
 
 impl<'a> PageEventHandler<'a> {
-    /// A handler for a page that shows an empty document, and its load state. `job_host` is the host of the
-    /// job's URL.
+    /// A handler for a page that shows an empty document, its load state, and the scripts that it reports. `job_host` is the
+    /// host of the job's URL.
     pub(super) fn new(
         session: &'a Session,
         events: &'a mut Events,
@@ -84,8 +93,9 @@ impl<'a> PageEventHandler<'a> {
         user_agent: &'a SetUserAgentOverrideParams,
         job_host: Option<&'a str>,
         traffic: &'a JobEgress,
-    ) -> (Self, watch::Receiver<LoadState>) {
+    ) -> (Self, watch::Receiver<LoadState>, Arc<Mutex<ParsedScripts>>) {
         let (state, watched) = watch::channel(LoadState::empty());
+        let scripts = Arc::<Mutex<ParsedScripts>>::default();
         let handler = Self {
             session,
             events,
@@ -94,12 +104,13 @@ impl<'a> PageEventHandler<'a> {
             user_agent,
             job_host,
             traffic,
+            scripts: Arc::clone(&scripts),
             state,
             requests: OpenRequests::default(),
             document: None,
             navigations: Navigations::new(job_host.is_some()),
         };
-        (handler, watched)
+        (handler, watched, scripts)
     }
 
     /// Handles events until one ends the job, and returns the reason.
@@ -185,6 +196,11 @@ impl<'a> PageEventHandler<'a> {
                 state.may_change = true;
                 state.animations += 1;
             });
+        } else if event.is::<EventPlayerCreated>() {
+            // Of a media element, whose playback has a clock of its own.
+            self.state.send_modify(|state| state.needs_real_time = true);
+        } else if event.is::<EventScriptParsed>() {
+            self.on_script(event)?;
         } else if event.is::<EventFrameAttached>() {
             self.state.send_modify(|state| state.may_change = true);
         }
@@ -193,6 +209,16 @@ impl<'a> PageEventHandler<'a> {
             self.state.send_modify(|state| state.needs_real_time = true);
         }
         Ok(())
+    }
+
+    /// Chromium reports scripts while they are searched (`background_work`).
+    fn on_script(&mut self, event: &Event) -> Result<(), CdpError> {
+        let script = event.parse::<EventScriptParsed>().map(|parsed| parsed.script_id);
+        if self.state.borrow().needs_real_time || self.scripts.lock().add(script.ok()) {
+            return Ok(());
+        }
+        self.state.send_modify(|state| state.needs_real_time = true);
+        self.session.send(&DisableParams::default())
     }
 
     fn on_lifecycle(&mut self, event: &EventLifecycleEvent) -> Result<(), CdpError> {

@@ -5,7 +5,7 @@
 //! time has passed never ends. It is detected by its CPU time, because the real time of a slow step depends
 //! on the load of the machine.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
@@ -16,6 +16,7 @@ use chromiumoxide_cdp::cdp::{
     },
     js_protocol::runtime::{EvaluateParams, ExecutionContextId, GetIsolateIdParams, RemoteObjectId},
 };
+use parking_lot::Mutex;
 use platen_cdp::{CdpError, Reply, Session};
 use platen_shared::job::RenderJob;
 use tokio::{
@@ -23,7 +24,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{JobContext, header_templates::HeaderTemplates, load_state::LoadState};
+use super::{
+    JobContext,
+    header_templates::HeaderTemplates,
+    load_state::{LoadState, ParsedScripts},
+};
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now_ms},
     browser::{Browser, HANG_TIMEOUT},
@@ -51,6 +56,7 @@ pub(super) struct Rendering<'a> {
     pub(super) session: &'a Session,
     pub(super) main_frame: &'a str,
     pub(super) state: watch::Receiver<LoadState>,
+    pub(super) scripts: Arc<Mutex<ParsedScripts>>,
     /// The begin-frame calls; `None` in a browser without begin-frame control.
     begin_frames: Option<&'a mut BeginFrames>,
     pub(super) in_virtual_time: bool,
@@ -94,7 +100,7 @@ impl<'a> Rendering<'a> {
         session: &'a Session,
         main_frame: &'a str,
         begin_frames: Option<&'a mut BeginFrames>,
-        state: watch::Receiver<LoadState>,
+        (state, scripts): (watch::Receiver<LoadState>, Arc<Mutex<ParsedScripts>>),
         (script_time_before, header_templates): (f64, Option<HeaderTemplates>),
     ) -> Self {
         let clock = if begin_frames.is_some() { clock } else { Clock::Real };
@@ -106,6 +112,7 @@ impl<'a> Rendering<'a> {
             session,
             main_frame,
             state,
+            scripts,
             begin_frames,
             in_virtual_time: false,
             clock,

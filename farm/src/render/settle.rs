@@ -10,12 +10,12 @@ use platen_shared::refusal::Refusal;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    animations, elements, frame_loop,
+    animations, background_work, elements, frame_loop,
     main_thread::{self, RendererMetrics},
     remaining_wait::RemainingWait,
     rendering::{Clock, Rendering},
     script, static_page, static_scripts,
-    virtual_time::VirtualTimeDriver,
+    virtual_time::{self, VirtualTimeDriver},
 };
 use crate::{
     begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
@@ -143,6 +143,11 @@ async fn pass_wait(
     if left.is_over() {
         return Ok(Some(Waiting::RealTime));
     }
+    if script_ran && background_work::is_used(rendering).await? {
+        rendering.clock = Clock::Real;
+        pass_real_time(rendering, left).await?;
+        return Ok(Some(Waiting::RealTime));
+    }
     let mut driver = VirtualTimeDriver::start(rendering).await?;
     while !left.is_over() {
         let step_ms = left.until_frame(driver.interval_ms());
@@ -265,6 +270,9 @@ async fn pass_real_time(rendering: &mut Rendering<'_>, left: &mut RemainingWait)
         }
         sleep_until(left.next_frame(FRAME_INTERVAL_MS)).await;
         if rendering.has_begin_frame_control() {
+            if rendering.script_ran {
+                virtual_time::keep_alive(rendering).await?;
+            }
             rendering.frame(FrameTime::Now, true).await?;
         } else {
             // Waits for the page's main thread.

@@ -9,7 +9,7 @@
 use chromiumoxide_cdp::cdp::browser_protocol::emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy};
 use tokio::time::{Instant, timeout};
 
-use super::{main_thread, rendering::CHECK_INTERVAL, rendering::Rendering};
+use super::{background_work, main_thread, rendering::CHECK_INTERVAL, rendering::Rendering};
 use crate::{
     begin_frames::{FRAME_INTERVAL_MS, FrameTime},
     browser::HANG_TIMEOUT,
@@ -105,7 +105,9 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         if drawn {
             self.moves = damaged || self.has_requested_frames().await?;
         }
-        if self.rendering.load_state().needs_real_time {
+        if self.rendering.load_state().needs_real_time
+            || background_work::is_used_by_new(self.rendering).await?
+        {
             return Err(JobError::NeedsRealTime);
         }
         Ok(())
@@ -177,14 +179,19 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         Ok(())
     }
 
-    /// Starts [`KEEP_ALIVE_FRAMES`] in the current document, if it does not run there yet.
     async fn keep_alive(&mut self) -> Result<(), JobError> {
-        let document = self.rendering.load_state().documents;
-        if self.rendering.kept_alive != Some(document) {
-            (self.rendering.kept_alive, self.moves) = (Some(document), true);
-            // Without a value the page has navigated; the next step starts the script in the new document.
-            self.rendering.evaluate_isolated(KEEP_ALIVE_FRAMES).await?;
-        }
+        self.moves |= keep_alive(self.rendering).await?;
         Ok(())
     }
+}
+
+/// Starts [`KEEP_ALIVE_FRAMES`] in the current document; false if it runs there already.
+pub(super) async fn keep_alive(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
+    let document = rendering.load_state().documents;
+    if rendering.kept_alive.replace(document) == Some(document) {
+        return Ok(false);
+    }
+    // Without a value the page has navigated; the next step starts the script in the new document.
+    rendering.evaluate_isolated(KEEP_ALIVE_FRAMES).await?;
+    Ok(true)
 }

@@ -88,7 +88,7 @@ async fn render(farm: &Farm, pages: &[(String, RenderJob)], at_once: usize) -> V
 /// The usual browser without the switch that makes it draw on demand.
 fn draws_by_itself(directory: &Path) -> PathBuf {
     let script = "#!/bin/sh\n\
-        for a; do shift; [ \"$a\" = --enable-begin-frame-control ] || set -- \"$@\" \"$a\"; done\n\
+        for a; do shift; [ \"$a\" = --run-all-compositor-stages-before-draw ] || set -- \"$@\" \"$a\"; done\n\
         for b in /usr/lib/chromium/chromium-headless-shell /opt/google/chrome/chrome; do\n\
         [ ! -x \"$b\" ] || exec \"$b\" \"$@\"; done\n";
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
@@ -116,14 +116,20 @@ async fn virtual_time(_: Arc<Shared>) {
         (farm.waits("skipped").await, farm.waits("virtual").await, farm.waits("real").await),
         (1, 1, 0)
     );
-    // No virtual clock reaches a worker or a socket.
-    for script in ["new Worker('data:text/javascript,')", "new WebSocket('ws://127.0.0.1:1')"] {
+    // No virtual clock reaches a worker, a socket, playback, or work beside the main thread.
+    let scripts = [
+        "new Worker('data:text/javascript,')",
+        "new WebSocket('ws://127.0.0.1:1')",
+        "new Audio('data:audio/wav;base64,UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=')",
+        "setTimeout(() => window.indexedDB?.databases())",
+    ];
+    for script in scripts {
         let page = waiting(html(&format!("<script>{script}</script>")), 500.0);
         let begun = Instant::now();
         farm.file(&page).await;
         assert!(begun.elapsed() >= Duration::from_millis(500), "{script}");
     }
-    assert_eq!((farm.waits("virtual").await, farm.waits("real").await), (1, 2));
+    assert_eq!((farm.waits("virtual").await, farm.waits("real").await), (1, 4));
     // The clock advances even if the page sends itself messages without end.
     let starving = html(
         "<!doctype html><script>const c = new MessageChannel, send = () => c.port2.postMessage(0);\

@@ -8,6 +8,7 @@ use platen_cdp::{BrowserPipes, Connection};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::render::load_state::MAX_SCRIPTS;
 use crate::{egress::Egress, job_progress::PageStarted, metrics::Metrics};
 
 /// What a handler has made of a sequence of events.
@@ -37,7 +38,7 @@ async fn handle(events: impl IntoIterator<Item = (&'static str, Value)>) -> Hand
     let traffic = Egress::new(Arc::default(), Arc::new(Metrics::new())).unwrap();
     let traffic = traffic.job("", PageStarted::default());
     let (mut tainted, agent) = (false, SetUserAgentOverrideParams::new("x"));
-    let (handler, state) =
+    let (handler, state, _) =
         PageEventHandler::new(&session, &mut queue, "F", &mut tainted, &agent, None, &traffic);
     assert!(matches!(handler.run().await, JobError::Cdp(CdpError::PageGone)));
     let state = *state.borrow();
@@ -150,10 +151,28 @@ async fn an_unknown_dialog_is_dismissed() {
 
 #[tokio::test]
 async fn an_unreadable_worker_needs_real_time() {
-    for event in ["Target.attachedToTarget", "Target.detachedFromTarget"] {
+    for event in [
+        "Target.attachedToTarget",
+        "Target.detachedFromTarget",
+        "Media.playerCreated",
+        "Media.playerEventsAdded",
+    ] {
         let handled = handle([(event, json!({ "sessionId": 1 }))]).await;
-        assert_eq!(handled.state.needs_real_time, event == "Target.attachedToTarget");
+        let needs_real_time = ["Target.attachedToTarget", "Media.playerCreated"].contains(&event);
+        assert_eq!(handled.state.needs_real_time, needs_real_time);
         assert_eq!(handled.tainted, event == "Target.attachedToTarget");
+    }
+}
+
+#[tokio::test]
+async fn a_page_with_too_many_scripts_needs_real_time() {
+    for (scripts, too_many) in [(MAX_SCRIPTS, false), (MAX_SCRIPTS + 2, true)] {
+        let handled = handle((0..scripts).map(|_| ("Debugger.scriptParsed", json!({})))).await;
+        assert_eq!(
+            (handled.state.needs_real_time, handled.commands.len()),
+            (too_many, usize::from(too_many))
+        );
+        assert!(!handled.tainted);
     }
 }
 
