@@ -8,8 +8,7 @@ use platen_cdp::{BrowserPipes, Connection};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::render::load_state::MAX_SCRIPTS;
-use crate::{egress::Egress, job_progress::PageStarted, metrics::Metrics};
+use crate::{egress::Egress, job_progress::PageStarted, metrics::Metrics, render::load_state::MAX_SCRIPTS};
 
 /// What a handler has made of a sequence of events.
 struct Handled {
