@@ -71,7 +71,7 @@ pub(super) async fn run_frame(rendering: &mut Rendering<'_>, mut time: FrameTime
     Ok(())
 }
 
-/// Metrics of a page's main thread, in seconds; NaN if Chromium does not report one.
+/// Metrics of a page's main thread, times in seconds; NaN if Chromium does not report one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RendererMetrics {
     /// CPU time of the page's scripts.
@@ -79,6 +79,8 @@ pub(super) struct RendererMetrics {
     pub(super) tasks: f64,
     /// Start of the main document, on Chromium's monotonic clock.
     pub(super) navigation_start: f64,
+    /// How often styles were calculated and the page was laid out.
+    pub(super) layouts: f64,
 }
 
 /// Reads the metrics. The main thread answers after its earlier tasks.
@@ -93,5 +95,6 @@ pub(super) async fn metrics(session: &Session) -> Result<RendererMetrics, CdpErr
         script: value("ScriptDuration"),
         tasks: value("TaskDuration"),
         navigation_start: value("NavigationStart"),
+        layouts: value("RecalcStyleCount") + value("LayoutCount"),
     })
 }

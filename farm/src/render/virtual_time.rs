@@ -17,19 +17,32 @@ use crate::{
 };
 
 /// Frames that are run but not drawn after each drawn one. Drawing is about a third of a frame's cost. To the
-/// page the only difference is that idle callbacks follow drawn frames: they run every 50 ms, as on an idle
-/// page.
+/// page the only difference is that idle callbacks follow drawn frames: they run every 50 ms, as on a page on which nothing
+/// moves. A page that moves and needs [`DRAWN_FRAMES`] has all of them drawn.
 const UNDRAWN_FRAMES: u32 = 2;
-/// Frame interval of a page on which nothing moves. A movement that a timer starts begins at most two frames
-/// late.
+/// Frame interval of a page on which nothing has moved yet, which a timer or a response may still move. That begins at most two
+/// frames late.
 const STILL_INTERVAL_MS: f64 = 3.0 * FRAME_INTERVAL_MS;
 /// Requests an animation frame in every frame, because Chromium runs idle callbacks only after frames in
-/// which a script ran. Callback ids are shared by all worlds of a document, so `moved` can detect requests of the page's
-/// own scripts.
-const KEEP_ALIVE_FRAMES: &str = "(() => { let latest = requestAnimationFrame(next), others = false;\
-    function next() { const id = requestAnimationFrame(next); others ||= id > latest + 1; latest = id; own.callbacks++ }\
-    own.callbacks = 0; own.rest = () => cancelAnimationFrame(latest);\
-    own.moved = () => { const moved = others; others = false; return moved } })()";
+/// which a script ran. `own.requests` tells what scripts of the page have requested since the previous call, in the documents
+/// that can be reached from here: [`FRAMES`], [`DRAWN_FRAMES`]. The ids of a document's callbacks are consecutive in all worlds.
+const KEEP_ALIVE_FRAMES: &str = "(() => { let made = 0, latest, moved = false; const ids = new WeakMap,\
+    next = () => { made++; latest = requestAnimationFrame(next); own.callbacks++ },\
+    read = view => { const before = ids.get(view), ours = view === window ? made : 0;\
+        const frame = view.requestAnimationFrame(() => 0), idle = view.requestIdleCallback(() => 0);\
+        view.cancelAnimationFrame(frame); view.cancelIdleCallback(idle); ids.set(view, { frame, idle });\
+        return (as(Document, view.document).activeViewTransition ? 3 : 0) |\
+            (before ? (frame !== before.frame + ours + 1) + 2 * (idle !== before.idle + 1) : 0) },\
+    visit = view => { let found = 0; try { found = read(view) } catch { return 0 }\
+        for (let at = 0; at < view.length; at++) found |= visit(view[at]); return found };\
+    own.callbacks = -1; next(); own.rest = () => cancelAnimationFrame(latest);\
+    addEventListener('scroll', () => { moved = true }, { capture: true, passive: true });\
+    own.requests = () => { const found = visit(window) | moved; made = 0; moved = false; return found };\
+    own.requests() })()";
+/// A script has requested an animation frame, something was scrolled, or a view transition is active.
+const FRAMES: u64 = 1;
+/// A script needs drawn frames: it has requested an idle callback, or a view transition is active.
+const DRAWN_FRAMES: u64 = 2;
 /// Steps that are taken for one with the page's callbacks. Chromium may run a frame without the page's main thread.
 const MAX_STEPS: u32 = 4;
 /// Tasks after which time advances although more are pending; the value of headless Chromium's
@@ -42,8 +55,14 @@ pub(super) struct VirtualTimeDriver<'r, 'a> {
     pub(super) rendering: &'r mut Rendering<'a>,
     /// Frames since the latest drawn one.
     undrawn: u32,
-    /// The latest drawn frame has changed the picture, or the page has requested an animation frame.
-    moves: bool,
+    /// A drawn frame has changed the page, or a script has requested an animation frame; `None` before the first one.
+    moves: Option<bool>,
+    /// The latest drawn frame has changed the page.
+    changed: bool,
+    /// The page has needed [`DRAWN_FRAMES`].
+    needs_drawn: bool,
+    /// Layouts of the page at the latest drawn frame.
+    layouts: f64,
     /// A request has stopped the clock for too long: from now on time advances during requests.
     ignores_requests: bool,
 }
@@ -54,11 +73,20 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         if !rendering.in_virtual_time {
             rendering.enter_virtual_time().await?;
         }
-        Ok(Self { rendering, undrawn: 0, moves: true, ignores_requests: false })
+        let layouts = main_thread::metrics(rendering.session).await?.layouts;
+        Ok(Self {
+            rendering,
+            undrawn: 0,
+            moves: None,
+            changed: false,
+            needs_drawn: false,
+            layouts,
+            ignores_requests: false,
+        })
     }
 
     pub(super) fn interval_ms(&self) -> f64 {
-        if self.moves { FRAME_INTERVAL_MS } else { STILL_INTERVAL_MS }
+        if self.moves == Some(false) { STILL_INTERVAL_MS } else { FRAME_INTERVAL_MS }
     }
 
     /// Takes a step in whose frame the page has run its animation-frame, scroll and resize callbacks.
@@ -99,11 +127,12 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             let grant = self.grant(VirtualTimePolicy::Advance, step_ms).await?;
             self.expired(grant, f64::INFINITY).await?;
         }
-        let drawn = self.undrawn >= UNDRAWN_FRAMES || !self.moves;
+        let drawn =
+            self.undrawn >= UNDRAWN_FRAMES || self.moves != Some(true) || (self.needs_drawn && self.changed);
         self.undrawn = if drawn { 0 } else { self.undrawn + 1 };
         let damaged = self.rendering.frame(FrameTime::After(step_ms), drawn).await?;
         if drawn {
-            self.moves = damaged || self.has_requested_frames().await?;
+            self.observe(damaged).await?;
         }
         if self.rendering.load_state().needs_real_time
             || background_work::is_used_by_new(self.rendering).await?
@@ -164,11 +193,18 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         Ok(true)
     }
 
-    /// Whether the page has requested an animation frame since the previous call.
-    async fn has_requested_frames(&mut self) -> Result<bool, JobError> {
-        let moved = self.rendering.evaluate_isolated("own.moved()").await?;
+    /// Notes what moves the page after a drawn frame: a browser runs frames for what is not visible as well.
+    async fn observe(&mut self, damaged: bool) -> Result<(), JobError> {
+        let requests = self.rendering.evaluate_isolated("own.requests()").await?;
         // Without a value the document was replaced, and the next one may move.
-        Ok(moved.is_none_or(|moved| moved != false))
+        let requests = requests.and_then(|found| found.as_u64()).unwrap_or(FRAMES);
+        let metrics = main_thread::metrics(self.rendering.session);
+        let layouts = self.rendering.wait_for_page(metrics).await?.layouts;
+        self.changed = damaged || layouts.to_bits() != self.layouts.to_bits();
+        self.layouts = layouts;
+        self.moves = Some(self.moves == Some(true) || self.changed || requests & FRAMES != 0);
+        self.needs_drawn |= requests & DRAWN_FRAMES != 0;
+        Ok(())
     }
 
     /// Stops [`KEEP_ALIVE_FRAMES`] until the next step, so that no script of the farm runs in a frame.
@@ -180,7 +216,9 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
     }
 
     async fn keep_alive(&mut self) -> Result<(), JobError> {
-        self.moves |= keep_alive(self.rendering).await?;
+        if keep_alive(self.rendering).await? {
+            self.moves = self.moves.filter(|moves| *moves);
+        }
         Ok(())
     }
 }

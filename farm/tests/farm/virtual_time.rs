@@ -62,13 +62,7 @@ async fn as_in_real_time(shared: Arc<Shared>) {
     })
     .await;
     let pages = pages(&shared);
-    let (mut real, ours) = tokio::join!(render(&plain, &pages, 6), render(&shared.farm, &pages, 2));
-    for ((_, job), real) in pages.iter().zip(&mut real) {
-        if corner(real) != GREEN {
-            // On a busy machine the page was not done in real time.
-            *real = plain.render(&waiting(job.clone(), LONG_WAIT_MS), MAX_WAIT).await.unwrap();
-        }
-    }
+    let (real, ours) = tokio::join!(render(&plain, &pages, 6), render(&shared.farm, &pages, 2));
     plain.shutdown().await;
     assert!(pages.len() >= 40);
     let mut wrong = Vec::new();
@@ -81,7 +75,15 @@ async fn as_in_real_time(shared: Arc<Shared>) {
 }
 
 async fn render(farm: &Farm, pages: &[(String, RenderJob)], at_once: usize) -> Vec<Rendered> {
-    let jobs = pages.iter().map(|(_, job)| async { farm.render(job, MAX_WAIT).await.unwrap() });
+    let jobs = pages.iter().map(|(_, job)| async {
+        let begun = Instant::now();
+        let file = farm.render(job, MAX_WAIT).await.unwrap();
+        if corner(&file) == GREEN || begun.elapsed().as_secs_f64() * 1_000.0 < WAIT_MS {
+            return file;
+        }
+        // On a busy machine the page was not done in real time.
+        farm.render(&waiting(job.clone(), LONG_WAIT_MS), MAX_WAIT).await.unwrap()
+    });
     stream::iter(jobs).buffered(at_once).collect().await
 }
 
