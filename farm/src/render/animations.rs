@@ -8,7 +8,6 @@
 
 use std::time::Duration;
 
-use chromiumoxide_cdp::cdp::browser_protocol::page::{FrameId, FrameTree, GetFrameTreeParams};
 use platen_shared::job::Animations;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -16,7 +15,6 @@ use tokio::time::{Instant, sleep};
 use super::{
     main_thread,
     rendering::Rendering,
-    script::{self, unless_refused},
     virtual_time::{REQUEST_TIMEOUT_MS, VirtualTimeDriver},
 };
 use crate::{
@@ -82,22 +80,8 @@ pub(super) async fn finish(rendering: &mut Rendering<'_>) -> Result<(), JobError
 
 /// Finishes what runs now, in all frames. Returns the largest result of [`FINISH`].
 async fn finish_all(rendering: &mut Rendering<'_>) -> Result<u64, JobError> {
-    let tree = rendering.wait_for_page(rendering.session.call(&GetFrameTreeParams {})).await?.frame_tree;
-    let mut found = vec![rendering.evaluate_isolated(FINISH).await?];
-    for frame in descendants(&tree) {
-        // A frame that has just navigated has no world.
-        let Some(world) = rendering.world_of_frame(frame.inner()).await? else { continue };
-        let evaluate = script::evaluate(FINISH, world);
-        let finished = unless_refused(rendering.wait_for_page(rendering.session.call(&evaluate)).await)?;
-        found.push(finished.and_then(|finished| finished.result.value));
-    }
-    Ok(found.iter().flatten().filter_map(Value::as_u64).max().unwrap_or_default())
-}
-
-/// The frames within a page.
-fn descendants(tree: &FrameTree) -> Vec<&FrameId> {
-    let children = tree.child_frames.iter().flatten();
-    children.flat_map(|child| std::iter::once(&child.frame.id).chain(descendants(child))).collect()
+    let found = rendering.evaluate_in_frames(FINISH).await?;
+    Ok(found.iter().filter_map(Value::as_u64).max().unwrap_or_default())
 }
 
 /// A frame in which the page notices what has ended.

@@ -70,6 +70,29 @@ async fn show_changes(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     frame_loop::settle_resources(rendering).await
 }
 
+/// Keeps the look of a page with scripts: as soon as they are disabled, Chromium may show `<noscript>`, and media queries of
+/// `scripting` change. Style sheets of other origins cannot be read.
+const KEEP_SCRIPTED: &str = "(() => { const never = '(width < 0px)', always = '(width >= 0px)',\
+    keep = media => { const text = media?.mediaText ?? ''; if (text.includes('(scripting')) media.mediaText =\
+        text.replaceAll('(scripting: none)', never).replace(/\\(scripting(: enabled)?\\)/g, always) },\
+    visit = ({ media, cssRules, styleSheet }) => { keep(media);\
+        for (const inner of [...cssRules ?? [], styleSheet]) try { if (inner) visit(inner) } catch {} };\
+    for (const sheet of [...document.styleSheets, ...document.adoptedStyleSheets]) try { visit(sheet) } catch {}\
+    for (const element of document.querySelectorAll('noscript'))\
+        as(HTMLElement, element).style.setProperty('display', 'none', 'important') })()";
+
+/// Ends the scripts of the page: they must not see how a capture changes it, and would change the content. The next job must
+/// not see that either. Only a capture may follow.
+async fn disable_scripts(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+    rendering.must_close = true;
+    if rendering.runs_scripts {
+        rendering.evaluate_in_frames(KEEP_SCRIPTED).await?;
+        rendering.runs_scripts = false;
+        rendering.session.call(&SetScriptExecutionDisabledParams::new(true)).await?;
+    }
+    Ok(())
+}
+
 /// Makes the frames of another origin drawn that are above `bottom`, in CSS pixels, if there are some below the viewport.
 /// Only a capture may follow.
 async fn show_outside_frames(rendering: &mut Rendering<'_>, bottom: f64) -> Result<(), JobError> {
@@ -77,10 +100,7 @@ async fn show_outside_frames(rendering: &mut Rendering<'_>, bottom: f64) -> Resu
         return Ok(());
     }
     let (session, viewport) = (rendering.session, &rendering.job.options.viewport);
-    // The page is changed in a way that its next job must not see, and that its scripts must not see.
-    rendering.must_close = true;
-    rendering.runs_scripts = false;
-    session.call(&SetScriptExecutionDisabledParams::new(true)).await?;
+    disable_scripts(rendering).await?;
     let height = f64::from(viewport.height.get());
     let scale = (bottom / height / MAX_ZOOM).ceil().clamp(1.0, MAX_ZOOM);
     rendering.evaluate_isolated(&format!("own.outside.keepLayout({scale})")).await?;

@@ -7,7 +7,10 @@
 //! change what it does, and so only what its own file shows.
 
 use chromiumoxide_cdp::cdp::{
-    browser_protocol::page::{AddScriptToEvaluateOnNewDocumentParams, CreateIsolatedWorldParams},
+    browser_protocol::page::{
+        AddScriptToEvaluateOnNewDocumentParams, CreateIsolatedWorldParams, FrameId, FrameTree,
+        GetFrameTreeParams,
+    },
     js_protocol::runtime::{CallFunctionOnParams, EvaluateParams, ExceptionDetails, ExecutionContextId},
 };
 use platen_cdp::CdpError;
@@ -99,6 +102,26 @@ impl Rendering<'_> {
         }
         Ok(None)
     }
+
+    /// Runs a script as [`Self::evaluate_isolated`] does, in the document and in those of its frames, and returns the values.
+    pub(super) async fn evaluate_in_frames(&mut self, expression: &str) -> Result<Vec<Value>, JobError> {
+        let tree = self.wait_for_page(self.session.call(&GetFrameTreeParams {})).await?.frame_tree;
+        let mut found = vec![self.evaluate_isolated(expression).await?];
+        for frame in descendants(&tree) {
+            // A frame that has just navigated has no world.
+            let Some(world) = self.world_of_frame(frame.inner()).await? else { continue };
+            let evaluate = evaluate(expression, world);
+            let evaluated = unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)?;
+            found.push(evaluated.and_then(|evaluated| evaluated.result.value));
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+}
+
+/// The frames within a page.
+fn descendants(tree: &FrameTree) -> Vec<&FrameId> {
+    let children = tree.child_frames.iter().flatten();
+    children.flat_map(|child| std::iter::once(&child.frame.id).chain(descendants(child))).collect()
 }
 
 /// `None` if Chromium refused the command, because the document is gone.

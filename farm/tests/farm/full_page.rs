@@ -12,6 +12,7 @@ tests! {
     "a full page shows what scripts load and show while it is scrolled" => seen,
     "a full page has sticky and fixed elements once and sections of the viewport's height" => placed,
     "a full page that grows at its end is bounded" => endless,
+    "a page does not see the capture of more than its viewport" => unseen,
 }
 
 /// `waitForTimeout` of a job in real time, and of one in virtual time. A page has three frames in real time first.
@@ -23,6 +24,32 @@ async fn lines(shared: &Shared, html: &str, fields: Value, lines: &[u32]) -> (u3
     let picture = picture(&shared.file(&job).await.bytes);
     let colours = lines.iter().map(|line| picture.get_pixel(picture.width() / 2, *line).0);
     (picture.height(), colours.collect())
+}
+
+async fn unseen(shared: Arc<Shared>) {
+    let page = "<!doctype html><style>html { background: green }</style><body style='margin:0;height:600px'><p id=p>x</p>\
+        <script>const red = () => document.documentElement.style.background = 'red';\
+        addEventListener('resize', red); addEventListener('resize', red, true); window.onresize = red;\
+        visualViewport.addEventListener('resize', red)</script>";
+    let elsewhere = shared.site.elsewhere("/green");
+    let framed = format!(
+        "<!doctype html><style>html {{ background: green }} noscript {{ display: block; background: red; height: 500px }}\
+         </style><body style='margin:0'><noscript>x</noscript><iframe src='{elsewhere}' style='margin-top:400px'></iframe>\
+         <script>document.title = 'x'</script>"
+    );
+    for (fields, html) in [
+        (json!({ "fullPage": true }), page),
+        (json!({ "fullPage": true, "waitForSelector": "p" }), page),
+        (json!({ "selector": "body" }), page),
+        (json!({ "clip": { "x": 0, "y": 0, "width": 200, "height": 300 } }), page),
+        (json!({ "fullPage": true }), framed.as_str()),
+    ] {
+        for wait in WAITS {
+            let (_, colours) =
+                lines(&shared, html, with(json!({ "waitForTimeout": wait }), &fields), &[100, 250]).await;
+            assert_eq!(colours, [GREEN; 2], "{wait} {fields} {html}");
+        }
+    }
 }
 
 async fn sizes(shared: Arc<Shared>) {

@@ -227,7 +227,9 @@ async fn single_page(shared: Arc<Shared>) {
     assert_eq!(shared.no_pdf(huge).await, Refusal::NotOnePage);
     // The page cannot see it: its scripts would change the content.
     let sees = "<!doctype html><p>Kept<script>addEventListener('resize', () => document.body.textContent = 'Changed');\
-         matchMedia('print').onchange = () => document.body.textContent = 'Changed'</script>";
+         matchMedia('print').onchange = () => document.body.textContent = 'Changed'</script><noscript>No scripts</noscript>\
+         <style>@media (scripting: none) { p { display: none } }</style><style>@layer a { @media not all and (scripting) { p { display: none } } }\
+         </style><iframe srcdoc='<noscript>None</noscript>'></iframe>";
     for (html, text) in [(THREE_PAGES, "One Two Three"), (sees, "Kept")] {
         assert_eq!(shared.pdf(json!({ "html": html, "singlePage": true })).await.text().unwrap(), text);
     }

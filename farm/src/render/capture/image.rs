@@ -104,8 +104,11 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, image: &ImageOptions)
         };
         return screenshot_frame(rendering, shot).await;
     }
-    if rendering.script_ran && rendering.has_begin_frame_control() {
-        rendering.evaluate_isolated(CANCEL_CALLBACKS).await?;
+    if rendering.script_ran {
+        rendering.evaluate_isolated("own.isCaptured = true").await?;
+        if rendering.has_begin_frame_control() {
+            rendering.evaluate_isolated(CANCEL_CALLBACKS).await?;
+        }
     }
     if bottom > whole.height {
         show_outside_frames(rendering, bottom).await?;

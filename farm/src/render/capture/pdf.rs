@@ -14,9 +14,7 @@ mod structure;
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
-        emulation::{
-            SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
-        },
+        emulation::{SetDeviceMetricsOverrideParams, SetEmulatedMediaParams},
         page::PrintToPdfParams,
     },
     js_protocol::runtime::{CallFunctionOnParams, RemoteObjectId},
@@ -31,7 +29,10 @@ use platen_shared::{
 use serde_json::Value;
 
 use self::{document::PdfFile, fit_to_width::RootFlow};
-use super::super::{frame_loop, header_templates::HeaderTemplates, rendering::Rendering};
+use super::{
+    super::{frame_loop, header_templates::HeaderTemplates, rendering::Rendering},
+    disable_scripts,
+};
 use crate::error::JobError;
 
 /// The texts of the page's headings, which are the titles of the outline.
@@ -109,10 +110,7 @@ async fn language(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Opt
 
 /// Gives the page the layout of print in its viewport, to be measured.
 async fn lay_out_as_printed(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    // The page is changed in a way that its next job must not see.
-    rendering.must_close = true;
-    // Scripts of the page must not see the other size: they would change the content.
-    rendering.session.call(&SetScriptExecutionDisabledParams::new(true)).await?;
+    disable_scripts(rendering).await?;
     if rendering.job.options.environment.media != Some(MediaType::Screen) {
         let media = SetEmulatedMediaParams { media: Some("print".to_owned()), features: None };
         rendering.session.call(&media).await?;
