@@ -55,14 +55,14 @@ pub(super) struct VirtualTimeDriver<'r, 'a> {
     pub(super) rendering: &'r mut Rendering<'a>,
     /// Frames since the latest drawn one.
     undrawn: u32,
-    /// A drawn frame has changed the page, or a script has requested an animation frame; `None` before the first one.
+    /// A drawn frame has changed the page, or a script has requested an animation frame; `None` before the first drawn one.
     moves: Option<bool>,
     /// The latest drawn frame has changed the page.
     changed: bool,
     /// The page has needed [`DRAWN_FRAMES`].
     needs_drawn: bool,
-    /// Layouts of the page at the latest drawn frame.
-    layouts: f64,
+    /// Layouts of the page at a drawn frame, if they were needed.
+    layouts: Option<f64>,
     /// A request has stopped the clock for too long: from now on time advances during requests.
     ignores_requests: bool,
 }
@@ -73,14 +73,13 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         if !rendering.in_virtual_time {
             rendering.enter_virtual_time().await?;
         }
-        let layouts = main_thread::metrics(rendering.session).await?.layouts;
         Ok(Self {
             rendering,
             undrawn: 0,
             moves: None,
             changed: false,
             needs_drawn: false,
-            layouts,
+            layouts: None,
             ignores_requests: false,
         })
     }
@@ -128,7 +127,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             self.expired(grant, f64::INFINITY).await?;
         }
         let drawn =
-            self.undrawn >= UNDRAWN_FRAMES || self.moves != Some(true) || (self.needs_drawn && self.changed);
+            self.undrawn >= UNDRAWN_FRAMES || self.moves == Some(false) || (self.needs_drawn && self.changed);
         self.undrawn = if drawn { 0 } else { self.undrawn + 1 };
         let damaged = self.rendering.frame(FrameTime::After(step_ms), drawn).await?;
         if drawn {
@@ -198,12 +197,15 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         let requests = self.rendering.evaluate_isolated("own.requests()").await?;
         // Without a value the document was replaced, and the next one may move.
         let requests = requests.and_then(|found| found.as_u64()).unwrap_or(FRAMES);
-        let metrics = main_thread::metrics(self.rendering.session);
-        let layouts = self.rendering.wait_for_page(metrics).await?.layouts;
-        self.changed = damaged || layouts.to_bits() != self.layouts.to_bits();
-        self.layouts = layouts;
-        self.moves = Some(self.moves == Some(true) || self.changed || requests & FRAMES != 0);
         self.needs_drawn |= requests & DRAWN_FRAMES != 0;
+        self.changed = damaged;
+        if !damaged && (self.moves != Some(true) || self.needs_drawn) {
+            let metrics = main_thread::metrics(self.rendering.session);
+            let layouts = self.rendering.wait_for_page(metrics).await?.layouts;
+            self.changed =
+                self.layouts.replace(layouts).is_some_and(|before| before.to_bits() != layouts.to_bits());
+        }
+        self.moves = Some(self.moves == Some(true) || self.changed || requests & FRAMES != 0);
         Ok(())
     }
 
