@@ -21,7 +21,7 @@ use platen_shared::{
 use super::{
     super::{
         elements::{self, Rectangle},
-        frame_loop,
+        frame_loop, main_thread,
         rendering::Rendering,
     },
     is_scrolled, scroll, show_outside, show_outside_frames,
@@ -133,6 +133,11 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, image: &ImageOptions)
         capture.capture_beyond_viewport = Some(true);
     }
     let mut capturing = session.start(&capture)?;
+    if rendering.has_begin_frame_control() {
+        // For more than the viewport Chromium first gives the page the size 1 × 1. Its main thread must have the next size as
+        // well before it has a frame, in which scripts could see the first one (`ResizeObserver`).
+        rendering.wait_for_page(main_thread::metrics(session)).await?;
+    }
     frame_loop::while_capturing(rendering, capturing.reply()).await?.into_file()?.ok_or(JobError::NoFile)
 }
 
