@@ -9,6 +9,7 @@ mod invoice;
 mod number;
 mod output;
 mod text;
+mod xml_reader;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use url::Url;

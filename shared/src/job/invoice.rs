@@ -5,21 +5,12 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use xml::{
-    common::XmlVersion,
-    name::OwnedName,
-    reader::{self, EventReader, ParserConfig, XmlEvent},
-};
 
+use super::xml_reader::{
+    MAX_ATTRIBUTES, MAX_ELEMENTS, MAX_NAMESPACES, MAX_NESTING, XmlError, XmlEvent, XmlReader,
+};
 use crate::limits;
 
-/// Of elements inside each other, of which an invoice has 9, and of namespaces that an element knows. The parser copies
-/// every declaration around an element for it, so that time is the product of both and of the elements.
-const MAX_NESTING: usize = 16;
-/// More than 2 MiB of an invoice have.
-const MAX_ELEMENTS: usize = 50_000;
-/// Of an attribute, and so of the address of a namespace, in bytes.
-const MAX_ATTRIBUTE_BYTES: usize = 1_000;
 /// Characters of names in messages. No name or guideline of an invoice is longer.
 const MAX_NAME_CHARS: usize = 128;
 
@@ -30,7 +21,7 @@ const PREFIXES: [(&str, &str); 3] = [
     ("urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100", "ram"),
     ("urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100", "udt"),
 ];
-const ROOT: &str = "rsm:CrossIndustryInvoice";
+const ROOT: (&str, &str) = ("rsm", "CrossIndustryInvoice");
 
 /// The element whose text is the profile, in the root.
 const GUIDELINE: &str = "rsm:ExchangedDocumentContext/ram:GuidelineSpecifiedDocumentContextParameter/ram:ID";
@@ -99,7 +90,8 @@ pub enum InvalidInvoice {
     #[error("must have no DTD")]
     Dtd,
     #[error(
-        "must have at most {MAX_ELEMENTS} elements, {MAX_NESTING} of them inside each other, and {MAX_NESTING} namespaces"
+        "must have at most {MAX_ELEMENTS} elements, {MAX_NESTING} of them inside each other, {MAX_NAMESPACES} namespaces, \
+         and {MAX_ATTRIBUTES} attributes of an element"
     )]
     Complexity,
     #[error("must have the root element \"CrossIndustryInvoice\" of the namespace {NAMESPACE}, not \"{0}\"")]
@@ -110,9 +102,14 @@ pub enum InvalidInvoice {
     NoElement(&'static str),
 }
 
-impl From<reader::Error> for InvalidInvoice {
-    fn from(error: reader::Error) -> Self {
-        Self::Syntax(shortened(&error.to_string()))
+impl From<XmlError> for InvalidInvoice {
+    fn from(error: XmlError) -> Self {
+        match error {
+            XmlError::Syntax(text) => Self::Syntax(shortened(&text)),
+            XmlError::Declaration => Self::Declaration,
+            XmlError::Dtd => Self::Dtd,
+            XmlError::Complexity => Self::Complexity,
+        }
     }
 }
 
@@ -129,45 +126,29 @@ impl TryFrom<String> for InvoiceXml {
 }
 
 fn profile_of(text: &str) -> Result<&'static InvoiceProfile, InvalidInvoice> {
-    let config = ParserConfig::new()
-        .cdata_to_characters(true)
-        .allow_multiple_root_elements(false)
-        .max_attribute_length(MAX_ATTRIBUTE_BYTES);
-    let mut reader = EventReader::new_with_config(text.as_bytes(), config);
+    let mut reader = XmlReader::new(text);
     let mut missing = REQUIRED.to_vec();
     let mut guideline = String::new();
-    let (mut elements, mut depth) = (0, 0);
+    let mut is_root = true;
     // Of the innermost open element, in the root.
     let mut path = String::new();
-    loop {
-        match reader.next()? {
-            XmlEvent::StartDocument { version, encoding, .. }
-                if version != XmlVersion::Version10 || !encoding.eq_ignore_ascii_case("UTF-8") =>
-            {
-                return Err(InvalidInvoice::Declaration);
-            }
-            XmlEvent::Doctype { .. } => return Err(InvalidInvoice::Dtd),
-            XmlEvent::StartElement { name, namespace, .. } => {
-                if depth == 0 {
-                    if prefixed(&name) != ROOT {
-                        return Err(InvalidInvoice::Root(shortened(&name.local_name)));
-                    }
-                } else {
-                    path = format!("{path}/{}", prefixed(&name));
-                    missing.retain(|required| *required != &path[1..]);
+    while let Some(event) = reader.next()? {
+        match event {
+            XmlEvent::Start { namespace, name } if is_root => {
+                if (prefix(namespace), name) != ROOT {
+                    return Err(InvalidInvoice::Root(shortened(name)));
                 }
-                (elements, depth) = (elements + 1, depth + 1);
-                if elements > MAX_ELEMENTS || depth.max(namespace.0.len()) > MAX_NESTING {
-                    return Err(InvalidInvoice::Complexity);
+                is_root = false;
+            }
+            XmlEvent::Start { namespace, name } => {
+                for part in ["/", prefix(namespace), ":", name] {
+                    path.push_str(part);
                 }
+                missing.retain(|required| *required != &path[1..]);
             }
-            XmlEvent::EndElement { .. } => {
-                depth -= 1;
-                path.truncate(path.rfind('/').unwrap_or_default());
-            }
-            XmlEvent::Characters(text) if path.get(1..) == Some(GUIDELINE) => guideline += &text,
-            XmlEvent::EndDocument => break,
-            _ => {}
+            XmlEvent::End => path.truncate(path.rfind('/').unwrap_or_default()),
+            XmlEvent::Text(text) if path.get(1..) == Some(GUIDELINE) => guideline += &text,
+            XmlEvent::Text(_) => {}
         }
     }
     if let Some(required) = missing.first() {
@@ -178,10 +159,9 @@ fn profile_of(text: &str) -> Result<&'static InvoiceProfile, InvalidInvoice> {
     profile.ok_or_else(|| InvalidInvoice::Guideline(shortened(guideline)))
 }
 
-/// A name with its prefix of [`PREFIXES`], which is empty for another namespace.
-fn prefixed(name: &OwnedName) -> String {
-    let known = PREFIXES.iter().find(|(namespace, _)| name.namespace.as_deref() == Some(namespace));
-    format!("{}:{}", known.map_or("", |(_, prefix)| prefix), name.local_name)
+/// The prefix of a namespace in [`PREFIXES`], which is empty for another one.
+fn prefix(namespace: &str) -> &'static str {
+    PREFIXES.iter().find(|(known, _)| *known == namespace).map_or("", |(_, prefix)| prefix)
 }
 
 fn shortened(text: &str) -> String {
