@@ -10,6 +10,7 @@ mod own_pages;
 mod request_body;
 mod request_head;
 mod server_error;
+mod valid_keys;
 
 use std::{
     collections::BTreeMap,
@@ -43,6 +44,7 @@ use limits::{AddressLimit, ConcurrencyLimit, Place};
 use request_body::{ArrivingBody, BodyLimits};
 use request_head::ClientAddress;
 use server_error::ServerError;
+use valid_keys::ValidKeys;
 
 pub(crate) use own_pages::Health;
 
@@ -62,6 +64,7 @@ pub(crate) struct Server {
     concurrency_limit: ConcurrencyLimit,
     body_limits: Arc<BodyLimits>,
     unsent_responses: UnsentResponses,
+    valid_keys: ValidKeys,
     instances: InstanceDrain,
     limits: ServerLimits,
     draining: CancellationToken,
@@ -125,6 +128,7 @@ impl Server {
             concurrency_limit: ConcurrencyLimit::new(MAX_CONCURRENT, MAX_QUEUED),
             body_limits: Arc::new(BodyLimits::new(are_addresses_limited)),
             unsent_responses: UnsentResponses::default(),
+            valid_keys: ValidKeys::default(),
             instances,
             limits,
             draining: CancellationToken::new(),
@@ -231,10 +235,14 @@ impl Server {
             }
             None => Isolation::Dedicated,
         };
+        let key = self.valid_keys.mark(&mut head.headers);
         let request = Request::from_parts(head, body.body);
         let client_disconnect = exchange.client_disconnect.clone();
         let context = RequestContext { client_disconnect, flow, trace };
         let handled = route.handler.handle(request, isolation, context).await;
+        if let (Some(key), Ok(response)) = (key, &handled) {
+            self.valid_keys.learn(key, response.status(), response.headers());
+        }
         exchange.responded.cancel();
         // Also if the component responded: it did not get the body that the client announced.
         if let Some(error) = exchange.body_error.get() {

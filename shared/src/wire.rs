@@ -22,6 +22,8 @@ pub const DEADLINE_MS: &str = "x-platen-deadline-ms";
 /// Header that `platen up` sets on requests to components: how long the request has waited in the server since
 /// its head arrived, without the time in which its body arrived, in whole milliseconds.
 pub const AGE_MS: &str = "x-platen-age-ms";
+/// Header that `platen up` sets on requests to components whose key was valid within the last hour.
+pub const VALID_KEY: &str = "x-platen-valid-key";
 /// Header of a farm's refusal of a job that found no slot: for how long further jobs of this account are likely
 /// to be refused as well, in whole milliseconds.
 pub const NOT_BEFORE_MS: &str = "x-platen-not-before-ms";
