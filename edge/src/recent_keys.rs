@@ -1,9 +1,11 @@
-//! What the last requests of a key have shown, so that the next one is refused without a write.
+//! What the last requests of a key have shown, so that the next one is refused without a write, or not looked up.
 //!
 //! Invariant: what is remembered decides only for a second, and only for a key that was valid a moment ago. Everything
-//! else that is remembered decides only which statement comes first.
+//! else that is remembered decides only which statement comes first. A key that is not valid is not remembered, so requests
+//! with made-up keys take no space.
 
 use std::{
+    borrow::Borrow,
     collections::HashMap,
     hash::Hash,
     time::{Duration, Instant},
@@ -25,6 +27,8 @@ const DEFAULT_BUSY_TIME: Duration = Duration::from_millis(100);
 /// How long a claim proves that a key is valid, and how long a key is looked up before it is claimed after a claim was
 /// refused.
 const KEY_TIME: Duration = Duration::from_secs(5);
+/// How long a body is judged before its key is looked up again.
+const VALID_TIME: Duration = Duration::from_hours(1);
 
 /// A key whose job found no slot.
 #[derive(Debug, Clone)]
@@ -47,6 +51,7 @@ type KeyUse = (String, Option<TemplateId>);
 pub struct RecentKeys {
     busy: Recent<KeyUse, BusyKey>,
     refused: Recent<String, ()>,
+    valid: Recent<String, ()>,
 }
 
 /// What is remembered until an instant, of at most [`MAX_KEYS`].
@@ -65,9 +70,16 @@ impl<K: Hash + Eq, V> Recent<K, V> {
         if self.0.len() >= MAX_KEYS {
             self.0.retain(|_, (until, _)| *until > now);
         }
-        if self.0.len() < MAX_KEYS {
+        if self.0.len() < MAX_KEYS || self.0.contains_key(&key) {
             self.0.insert(key, (until, value));
         }
+    }
+
+    fn has<Q: Hash + Eq + ?Sized>(&self, key: &Q, now: Instant) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.0.get(key).is_some_and(|(until, _)| *until > now)
     }
 }
 
@@ -94,7 +106,23 @@ impl RecentKeys {
         (*until > now && busy.month == month).then_some(busy)
     }
 
-    /// Remembers that a claim was refused, because of the key, or of the quota or a limit of the account.
+    /// Remembers that a key is valid.
+    pub fn set_valid(&mut self, key_hash: &str, now: Instant) {
+        self.valid.insert(key_hash.to_owned(), (), now + VALID_TIME, now);
+    }
+
+    /// Forgets a key that is not valid.
+    pub fn set_invalid(&mut self, key_hash: &str) {
+        self.valid.0.remove(key_hash);
+    }
+
+    /// Whether the key was valid within [`VALID_TIME`].
+    #[must_use]
+    pub fn was_valid(&self, key_hash: &str, now: Instant) -> bool {
+        self.valid.has(key_hash, now)
+    }
+
+    /// Remembers that a claim of a valid key was refused, or would be: because of the quota or a limit of the account.
     pub fn set_refused(&mut self, key_hash: &str, now: Instant) {
         self.refused.insert(key_hash.to_owned(), (), now + KEY_TIME, now);
     }
@@ -102,11 +130,12 @@ impl RecentKeys {
     /// Whether a claim of this key was refused a moment ago.
     #[must_use]
     pub fn was_refused(&self, key_hash: &str, now: Instant) -> bool {
-        self.refused.0.get(key_hash).is_some_and(|(until, ())| *until > now)
+        self.refused.has(key_hash, now)
     }
 
-    /// Forgets that claims of a key were refused.
-    pub fn set_claimed(&mut self, key_hash: &str) {
+    /// Remembers that a key is valid, and forgets that its claims were refused.
+    pub fn set_claimed(&mut self, key_hash: &str, now: Instant) {
+        self.set_valid(key_hash, now);
         self.refused.0.remove(key_hash);
     }
 }
@@ -184,8 +213,23 @@ mod tests {
         let later = now + KEY_TIME;
         assert!(!was_refused(&keys, 0, later));
         keys.set_refused("other", later);
-        keys.set_claimed("1");
+        keys.set_claimed("1", now);
         assert!(keys.was_refused("other", later) && !was_refused(&keys, 1, now));
+    }
+
+    #[test]
+    fn a_valid_key_is_remembered_for_an_hour() {
+        let now = Instant::now();
+        let mut keys = RecentKeys::default();
+        assert!(!keys.was_valid("k", now));
+        keys.set_valid("k", now);
+        let last = now + VALID_TIME - Duration::from_millis(1);
+        assert!(keys.was_valid("k", last) && !keys.was_valid("l", now));
+        assert!(!keys.was_valid("k", now + VALID_TIME));
+        keys.set_claimed("k", last);
+        assert!(keys.was_valid("k", now + VALID_TIME));
+        keys.set_invalid("k");
+        assert!(!keys.was_valid("k", last));
     }
 
     #[test]

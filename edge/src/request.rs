@@ -1,7 +1,8 @@
 //! From a request to its response: `auth → parse → claim → forward → relay`.
 //!
-//! Invariant: [`respond`] takes these steps in this order. A render takes one statement before it is forwarded, and two
-//! if its body is large. Every response has the request id, and every request writes one line to the access log.
+//! Invariant: [`respond`] takes these steps in this order. The body is not read before the key is known to have been valid within
+//! the last hour. A render takes one statement before it is forwarded, and two if its key was not known. Every response has the
+//! request id, and every request writes one line to the access log.
 
 mod attempt_log;
 mod claim;
@@ -40,8 +41,8 @@ use context::RequestContext;
 use farm::{FarmFile, Settings};
 use reply::Reply;
 
-/// The key is looked up before more of a body is read. `platen up` passes smaller bodies on when they are complete.
-const MAX_UNCHECKED_BODY_BYTES: usize = 1024 * 1024;
+/// `platen up` passes bodies up to this size on when they are complete.
+const MAX_RECEIVED_BODY_BYTES: usize = 1024 * 1024;
 
 struct Edge;
 wasip3::http::service::export!(Edge);
@@ -131,10 +132,14 @@ async fn respond(
         context.set_render_timeout(settings.render_timeout);
     }
 
+    if !claim::was_valid(&key, context) {
+        authenticate(&key, KeyPurpose::Any, context).await?;
+    }
+
     // parse
-    let request = match parse(endpoint, &key, body, headers, context).await {
+    let request = match parse(endpoint, body, headers, context).await {
         Ok(request) => request,
-        // An invalid key has precedence over an invalid body, and only the database can tell whether a key is valid.
+        // An invalid key has precedence over an invalid body, and only the database can tell whether a key is still valid.
         Err(failure) => {
             if !context.is_key_checked {
                 authenticate(&key, KeyPurpose::Any, context).await?;
@@ -195,7 +200,6 @@ fn route(request: &Request) -> Result<Route, ApiError> {
 /// Checks content type, encoding, size and content of the body, in this order.
 async fn parse(
     endpoint: Endpoint,
-    key: &ApiKey,
     body: &mut IncomingBody,
     headers: &Fields,
     context: &mut RequestContext,
@@ -206,15 +210,10 @@ async fn parse(
     if !body::is_identity(&headers.get("content-encoding")) {
         return Err(ApiError::UnsupportedContentEncoding.into());
     }
-    let mut began = Instant::now();
-    let is_small = body.is_within(MAX_UNCHECKED_BODY_BYTES).await;
-    if !is_small {
-        context.deadline.add_body_time(began.elapsed());
-        authenticate(key, KeyPurpose::Any, context).await?;
-        began = Instant::now();
-    }
+    let began = Instant::now();
     let bytes = body.read(limits::MAX_BODY_BYTES).await;
     // A server that says how long the request has waited has received the whole of a small body.
+    let is_small = bytes.as_ref().is_ok_and(|bytes| bytes.len() <= MAX_RECEIVED_BODY_BYTES);
     if !is_small || context.age.is_none() {
         context.deadline.add_body_time(began.elapsed());
     }

@@ -60,8 +60,6 @@ pub struct IncomingBody {
     declared: Option<u64>,
     /// The sender waits for a response before it sends the body.
     expects_continue: bool,
-    /// What has been read.
-    bytes: Vec<u8>,
     /// The stream has ended. Reading it again would be a trap.
     has_ended: bool,
     /// Until it has been read to its end.
@@ -78,22 +76,9 @@ impl IncomingBody {
         Self {
             declared,
             expects_continue: headers.has("expect"),
-            bytes: Vec::new(),
             has_ended: false,
             rest: Some(Request::consume_body(request, read_reader)),
         }
-    }
-
-    /// Whether the body is known to have at most `max` bytes. One without a declared length is read up to there, and
-    /// no further.
-    pub async fn is_within(&mut self, max: usize) -> bool {
-        if let Some(declared) = self.declared {
-            return declared <= max as u64;
-        }
-        let Some((stream, _)) = &mut self.rest else { return true };
-        let bytes = std::mem::take(&mut self.bytes);
-        (self.bytes, self.has_ended) = read_into(bytes, stream, max).await;
-        self.has_ended
     }
 
     /// Reads the body, at most `max` bytes. A declared length over the limit is refused before
@@ -105,14 +90,12 @@ impl IncomingBody {
         if self.declared.is_some_and(|declared| declared > max as u64) {
             return Err(BodyError::TooLarge);
         }
-        let mut bytes = std::mem::take(&mut self.bytes);
-        let Some((stream, _)) = &mut self.rest else { return Ok(bytes) };
+        let Some((stream, _)) = &mut self.rest else { return Ok(Vec::new()) };
         let declared = self.declared.and_then(|declared| usize::try_from(declared).ok());
         let length = declared.map_or(READ_BYTES, |length| length + 1);
-        bytes.reserve(length.min(MAX_RESERVE_BYTES).saturating_sub(bytes.len()));
-        if !self.has_ended {
-            (bytes, self.has_ended) = read_into(bytes, stream, max + 1).await;
-        }
+        let bytes = Vec::with_capacity(length.min(MAX_RESERVE_BYTES));
+        let (bytes, has_ended) = read_into(bytes, stream, max + 1).await;
+        self.has_ended = has_ended;
         if bytes.len() > max {
             return Err(BodyError::TooLarge);
         }

@@ -6,11 +6,9 @@
 
 use std::{
     cell::{Cell, RefCell},
-    sync::LazyLock,
     time::{Duration, Instant},
 };
 
-use platen_shared::wire;
 use platen_statements::{Backend, DataError, Outcome, Row, Value};
 use spin_sdk::{
     sqlite::{self, Connection},
@@ -45,8 +43,6 @@ thread_local! {
     /// Whether the database is a file, once it is known.
     static IS_FILE: Cell<Option<bool>> = const { Cell::new(None) };
 }
-static QUEUES_STATEMENTS: LazyLock<bool> =
-    LazyLock::new(|| std::env::var_os(wire::QUEUES_STATEMENTS).is_some());
 
 /// A statement that failed, or a row that does not match the schema.
 #[derive(Debug, thiserror::Error)]
@@ -113,7 +109,7 @@ async fn execute(sql: &str, values: &[Value]) -> Result<Vec<sqlite::RowResult>, 
 
 /// Asks once in an instance. A platform that queues statements has the kinds of connections that it needs itself.
 async fn is_file(connection: &Connection) -> Result<bool, sqlite::Error> {
-    if *QUEUES_STATEMENTS {
+    if platform::is_platen_up() {
         return Ok(true);
     }
     if let Some(is_file) = IS_FILE.get() {
@@ -147,7 +143,7 @@ struct Permit(u64);
 
 impl Permit {
     async fn acquire() -> Option<Self> {
-        if *QUEUES_STATEMENTS {
+        if platform::is_platen_up() {
             return None;
         }
         let permit = Self(STATEMENTS.with_borrow_mut(StatementQueue::join));

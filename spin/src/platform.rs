@@ -6,13 +6,21 @@ use std::{
     error::Error,
     io::Write as _,
     pin::pin,
-    sync::OnceLock,
+    sync::{LazyLock, OnceLock},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use futures::future::{Either, select};
-use platen_shared::log_line::LogLine;
+use platen_shared::{log_line::LogLine, wire};
 use spin_sdk::{time::sleep, variables, wasip3::random::random::get_random_bytes};
+
+/// Whether this is `platen up`, and not Spin.
+#[must_use]
+pub fn is_platen_up() -> bool {
+    static IS_PLATEN_UP: LazyLock<bool> =
+        LazyLock::new(|| std::env::var_os(wire::QUEUES_STATEMENTS).is_some());
+    *IS_PLATEN_UP
+}
 
 /// Whole seconds since 1970 (UTC).
 #[must_use]

@@ -60,13 +60,25 @@ pub(super) async fn authenticate(
     let found = attempts::key_status(&Database, presented(key, &context.month), purpose);
     let timeout = context.deadline.answer_time_left(Instant::now());
     let found = platform::timeout(timeout, found).await.ok_or_else(no_answer)?;
-    let Some(found) = found.map_err(|error| Failure::database(&error))? else {
-        RECENT_KEYS.with_borrow_mut(|keys| keys.set_refused(&key.hash(), Instant::now()));
+    let (found, hash, now) = (found.map_err(|error| Failure::database(&error))?, key.hash(), Instant::now());
+    let Some(found) = found else {
+        RECENT_KEYS.with_borrow_mut(|keys| keys.set_invalid(&hash));
         return Err(ApiError::InvalidKey.into());
     };
     let usage = Usage { attempts: found.attempts, quota: found.quota, limits: found.limits };
+    RECENT_KEYS.with_borrow_mut(|keys| {
+        keys.set_valid(&hash, now);
+        if usage.refusal(&context.month).is_some() {
+            keys.set_refused(&hash, now);
+        }
+    });
     context.authenticated(&found.account, usage);
     Ok(found)
+}
+
+/// Whether the key was valid within the last hour, as far as this instance or its server knows.
+pub(super) fn was_valid(key: &ApiKey, context: &RequestContext) -> bool {
+    context.was_key_valid || RECENT_KEYS.with_borrow(|keys| keys.was_valid(&key.hash(), Instant::now()))
 }
 
 fn no_answer() -> Failure {
@@ -127,7 +139,7 @@ pub(super) async fn claim(
                 }
             };
             if let Some(claim) = claim {
-                RECENT_KEYS.with_borrow_mut(|keys| keys.set_claimed(&attempt.key_hash));
+                RECENT_KEYS.with_borrow_mut(|keys| keys.set_claimed(&attempt.key_hash, Instant::now()));
                 let usage = Usage { attempts: claim.attempts, quota: claim.quota, limits: claim.limits };
                 context.authenticated(&claim.account, usage);
                 context.claimed_at = Some(Instant::now());

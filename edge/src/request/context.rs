@@ -21,6 +21,8 @@ pub(super) struct RequestContext {
     pub(super) deadline: Deadline,
     pub(super) trace: Trace,
     pub(super) month: QuotaMonth,
+    /// Whether the server has seen a response to a valid key with this one.
+    pub(super) was_key_valid: bool,
     /// Whether the key has been looked up, other than by a claim.
     pub(super) is_key_checked: bool,
     /// Known once the key is authenticated; responses to such requests have `ratelimit` fields.
@@ -46,6 +48,8 @@ impl RequestContext {
             deadline: Deadline::new(started, timeout, age.unwrap_or_default()),
             trace: Trace::new(|name| headers.get(name).into_iter().next(), platform::random()),
             month: QuotaMonth::at(platform::now()),
+            // On Spin it would be the caller's.
+            was_key_valid: platform::is_platen_up() && headers.has(wire::VALID_KEY),
             is_key_checked: false,
             usage: None,
             claimed_at: None,
