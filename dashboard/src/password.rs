@@ -1,7 +1,9 @@
 //! Password rules and password hashes.
 //!
 //! Invariant: a password is never stored, shown or logged, only its Argon2id hash (a PHC string).
-//! An unknown user costs a sign-in the same work as a known one.
+//! An unknown user costs a sign-in the same work as a known one. Only the forms of
+//! [`takes_password`](platen_shared::dashboard_path::takes_password) hash passwords: `platen up` limits how many of these run at
+//! once, and an instance hashes one at a time.
 
 use std::{collections::BTreeSet, fmt};
 

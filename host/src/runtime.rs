@@ -12,7 +12,7 @@ mod hooks;
 mod sqlite;
 mod state;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{any::Any, collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Error, Result};
 use platen_program::telemetry::Context;
@@ -67,6 +67,8 @@ pub(crate) struct RequestContext {
     pub(crate) flow: Flow,
     /// The span of the request, of which statements and requests to farms are parts.
     pub(crate) trace: Option<Context>,
+    /// Kept until the component responds, also if the client has disconnected before.
+    pub(crate) until_response: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Why a component gives no response.

@@ -13,6 +13,7 @@ mod server_error;
 mod valid_keys;
 
 use std::{
+    any::Any,
     collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
@@ -26,7 +27,7 @@ use platen_program::{
     RepeatedWarning, error_chain,
     telemetry::{self, Context, OpenTelemetrySpanExt as _, Status},
 };
-use platen_shared::wire;
+use platen_shared::{dashboard_path, wire};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Span;
@@ -53,6 +54,8 @@ const NO_ROUTE: &str = "none";
 /// Nearly all requests wait for the farm, with some kilobytes of memory each.
 const MAX_CONCURRENT: usize = 512;
 const MAX_QUEUED: usize = 1024;
+/// Passwords that are hashed at once. Further hashes would take the time of renders, and 19 MiB each.
+const MAX_CONCURRENT_HASHES: usize = 2;
 const AGE_MS: HeaderName = HeaderName::from_static(wire::AGE_MS);
 
 pub(crate) struct Server {
@@ -62,6 +65,8 @@ pub(crate) struct Server {
     connections: Arc<Semaphore>,
     connections_by_address: Arc<AddressLimit>,
     concurrency_limit: ConcurrencyLimit,
+    /// Of requests with passwords.
+    hashing: ConcurrencyLimit,
     body_limits: Arc<BodyLimits>,
     unsent_responses: UnsentResponses,
     valid_keys: ValidKeys,
@@ -126,6 +131,7 @@ impl Server {
             connections: Arc::new(Semaphore::new(*max_connections)),
             connections_by_address: AddressLimit::new(*max_connections, *max_connections_per_address),
             concurrency_limit: ConcurrencyLimit::new(MAX_CONCURRENT, MAX_QUEUED),
+            hashing: ConcurrencyLimit::new(MAX_CONCURRENT_HASHES, MAX_QUEUED),
             body_limits: Arc::new(BodyLimits::new(are_addresses_limited)),
             unsent_responses: UnsentResponses::default(),
             valid_keys: ValidKeys::default(),
@@ -219,7 +225,9 @@ impl Server {
     ) -> Result<Response<WasiBody>, ServerError> {
         request_head::prepare(&mut request, exchange.connection.peer)?;
         let (mut head, body) = request.into_parts();
-        let body = body.receive(&self.body_limits).await?;
+        let takes_password = head.method == Method::POST && dashboard_path::takes_password(head.uri.path());
+        let hashing = takes_password.then(|| self.hashing.clone());
+        let body = body.receive(&self.body_limits, hashing).await?;
         let arrived = Instant::now();
         let flow = Flow::of(exchange.client);
         *place = Some(self.concurrency_limit.acquire(flow).await.inspect_err(|_| {
@@ -238,12 +246,14 @@ impl Server {
         let key = self.valid_keys.mark(&mut head.headers);
         let request = Request::from_parts(head, body.body);
         let client_disconnect = exchange.client_disconnect.clone();
-        let context = RequestContext { client_disconnect, flow, trace };
+        let until_response: Arc<dyn Any + Send + Sync> = Arc::clone(&exchange.hashing_place) as _;
+        let context = RequestContext { client_disconnect, flow, trace, until_response: Some(until_response) };
         let handled = route.handler.handle(request, isolation, context).await;
         if let (Some(key), Ok(response)) = (key, &handled) {
             self.valid_keys.learn(key, response.status(), response.headers());
         }
         exchange.responded.cancel();
+        exchange.hashing_place.lock().take();
         // Also if the component responded: it did not get the body that the client announced.
         if let Some(error) = exchange.body_error.get() {
             if *error == ServerError::TooManyRequests {

@@ -24,6 +24,7 @@ macro_rules! text {
 }
 
 pub mod address;
+pub mod dashboard_path;
 pub mod email;
 pub mod endpoint;
 pub mod farm_address;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use platen_shared::log_line::{LogLevel, LogLine};
+use platen_shared::{
+    dashboard_path,
+    log_line::{LogLevel, LogLine},
+};
 use platen_spin::platform;
 use spin_sdk::wasip3::http::types::{Fields, Method, Request};
 
@@ -85,7 +88,7 @@ impl RequestHead {
 
     /// The path without its empty segments.
     pub(super) fn segments(&self) -> Vec<&str> {
-        self.path.split('/').filter(|segment| !segment.is_empty()).collect()
+        dashboard_path::segments(&self.path)
     }
 
     /// Scheme and host of the server, for the browser.

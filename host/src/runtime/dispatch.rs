@@ -208,11 +208,16 @@ impl WorkerState for Worker {
     fn on_request_start(
         &self,
         mut store: StoreContextMut<'_, State>,
-        request: RequestContext,
+        mut request: RequestContext,
         task: GuestTaskId,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + Sync>> {
+        let until_response = request.until_response.take();
         store.data_mut().requests.insert(task, request);
-        Box::pin(sleep(RESPONSE_TIMEOUT))
+        // Dropped when the component has responded.
+        Box::pin(async move {
+            sleep(RESPONSE_TIMEOUT).await;
+            drop(until_response);
+        })
     }
 
     fn drop(&self, _: Store<State>, result: wasmtime::Result<()>) {

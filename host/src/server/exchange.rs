@@ -24,11 +24,11 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{
     connection::Connection,
-    limits::{Place, WAIT_TIMEOUT},
+    limits::{ConcurrencyLimit, Place, WAIT_TIMEOUT},
     request_head::ClientAddress,
     server_error::ServerError,
 };
-use crate::{metrics::Metrics, runtime::ClientDisconnect};
+use crate::{db::Flow, metrics::Metrics, runtime::ClientDisconnect};
 
 pub(super) struct Exchange {
     pub(super) connection: Arc<Connection>,
@@ -42,6 +42,8 @@ pub(super) struct Exchange {
     pub(super) body_error: OnceLock<ServerError>,
     /// For the memory of a large body in the component.
     pub(super) upload_permits: Mutex<Option<OwnedSemaphorePermit>>,
+    /// The right to have a password hashed, from the end of the body on.
+    pub(super) hashing_place: Arc<Mutex<Option<Place>>>,
 }
 
 impl Exchange {
@@ -54,7 +56,19 @@ impl Exchange {
             is_received: AtomicBool::new(false),
             body_error: OnceLock::new(),
             upload_permits: Mutex::default(),
+            hashing_place: Arc::default(),
         }
+    }
+
+    /// Waits for the right to have a password hashed, if the request has one.
+    pub(super) async fn await_hashing_place(
+        &self,
+        hashing: Option<&ConcurrencyLimit>,
+    ) -> Result<(), ServerError> {
+        let Some(hashing) = hashing else { return Ok(()) };
+        let place = hashing.acquire(Flow::of(self.client)).await?;
+        *self.hashing_place.lock() = Some(place);
+        Ok(())
     }
 }
 

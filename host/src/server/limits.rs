@@ -104,6 +104,7 @@ impl Drop for Share {
 
 /// Limits the requests that components handle at once. Flows are served in turn; a request is refused at once when the queue
 /// is full.
+#[derive(Clone)]
 pub(super) struct ConcurrencyLimit(Arc<Mutex<Places>>);
 
 struct Places {

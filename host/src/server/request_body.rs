@@ -25,7 +25,7 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{
     exchange::Exchange,
-    limits::{AddressLimit, Share, WAIT_TIMEOUT},
+    limits::{AddressLimit, ConcurrencyLimit, Share, WAIT_TIMEOUT},
     server_error::ServerError,
 };
 
@@ -128,8 +128,13 @@ impl ArrivingBody {
         Ok(None)
     }
 
-    /// Receives the body up to its end, or until more than [`MAX_SMALL_BODY_BYTES`] are received or announced.
-    pub(super) async fn receive(mut self, limits: &Arc<BodyLimits>) -> Result<RequestBody, ServerError> {
+    /// Receives the body up to its end, or until more than [`MAX_SMALL_BODY_BYTES`] are received or announced. The component
+    /// gets the end of a body with a password in turns of `hashing`.
+    pub(super) async fn receive(
+        mut self,
+        limits: &Arc<BodyLimits>,
+        hashing: Option<ConcurrencyLimit>,
+    ) -> Result<RequestBody, ServerError> {
         let address = self.exchange.client;
         let mut available = BytesMut::new();
         let mut share = limits.small_bytes.share(address);
@@ -137,6 +142,7 @@ impl ArrivingBody {
         if announced <= MAX_SMALL_BODY_BYTES as u64 {
             while available.len() <= MAX_SMALL_BODY_BYTES {
                 let Some(data) = self.next().await? else {
+                    self.exchange.await_hashing_place(hashing.as_ref()).await?;
                     let bytes = Some(available.len());
                     let body = body(available, share, None::<std::future::Pending<_>>);
                     return Ok(RequestBody { body, bytes, waited: Duration::ZERO });
@@ -147,12 +153,17 @@ impl ArrivingBody {
         }
         let arrived = Instant::now();
         let upload = limits.uploads.one(address).await?;
-        let body = body(available, share, Some(self.rest(Arc::clone(limits), upload)));
+        let body = body(available, share, Some(self.rest(Arc::clone(limits), upload, hashing)));
         Ok(RequestBody { body, bytes: None, waited: arrived.elapsed() })
     }
 
     /// Receives the rest of an upload, and waits until components have memory for it.
-    async fn rest(mut self, limits: Arc<BodyLimits>, upload: Share) -> Result<BytesMut, Error> {
+    async fn rest(
+        mut self,
+        limits: Arc<BodyLimits>,
+        upload: Share,
+        hashing: Option<ConcurrencyLimit>,
+    ) -> Result<BytesMut, Error> {
         let exchange = Arc::clone(&self.exchange);
         let receiving = async {
             self.began = Instant::now();
@@ -168,6 +179,7 @@ impl ArrivingBody {
             let permits = timeout(WAIT_TIMEOUT, permits).await.ok().and_then(Result::ok);
             *exchange.upload_permits.lock() = Some(permits.ok_or(ServerError::TooManyRequests)?);
             drop(upload);
+            exchange.await_hashing_place(hashing.as_ref()).await?;
             Ok(rest)
         };
         // After the response nothing is passed on.

@@ -1,5 +1,6 @@
 //! Invites, sign-in and sessions.
 
+use futures::future::try_join_all;
 use platen_harness::loopback::ClosedPort;
 
 use super::support::{PASSWORD, Person, between, new_email};
@@ -9,6 +10,8 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::any_database("dashboard/sign_in/an_invite_works_once", invites),
         Case::own_server("dashboard/sign_in/fifty_wrong_passwords", fifty_wrong_passwords),
+        Case::own_server("dashboard/sign_in/two_passwords_are_hashed_at_once", two_at_once)
+            .not_on_spin("an instance hashes one at a time, and Spin starts as many as it likes"),
         Case::own_server("dashboard/sign_in/known_and_unknown_addresses_get_the_same_answer", no_enumeration),
         Case::any_database("dashboard/sign_in/a_session_is_new_at_every_sign_in", fixation),
         Case::any_database("dashboard/sign_in/sessions_are_listed_and_ended", sessions),
@@ -125,6 +128,43 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     person.get(&link).await?.is(200)?;
     person.post(&link, &[("password", "another sentence"), ("again", "another sentence")]).await?.is(303)?;
     person.get("/dashboard/keys").await?.is(200)?;
+    Ok(())
+}
+
+/// An instance of the component that hashes has 19 MiB for it until it ends, so the server's memory shows how many did.
+async fn two_at_once(stage: Stage) -> Result<()> {
+    const SIGN_INS: usize = 30;
+    const HASH_BYTES: u64 = 19 * 1024 * 1024;
+    let StandIn { app, .. } = &stage.start_stand_in(None).await?;
+    let mut people = Vec::new();
+    for _ in 0..2 * SIGN_INS {
+        let mut person = Person::signed_out(app)?;
+        person.get("/dashboard/sign-in").await?.is(200)?;
+        people.push(person);
+    }
+    let attempt = async |number: usize, mut person: Person| -> Result<u16> {
+        let email = format!("{number}@example.com");
+        let path = ["/dashboard/sign-in", "/dashboard//sign-in/"][number % 2];
+        Ok(person.post(path, &[("email", &email), ("password", "wrong")]).await?.status)
+    };
+    attempt(0, people[0].clone()).await?;
+    let pid = app.server_pid();
+    let before = procfs::memory(pid, "VmRSS")?;
+    procfs::reset_peak_memory(pid)?;
+    let (leaving, waiting) = people.split_at(SIGN_INS);
+    // Clients that leave while their password is hashed, or before.
+    for (number, person) in leaving.iter().enumerate() {
+        let left = tokio::time::timeout(Duration::from_millis(10), attempt(number, person.clone())).await;
+        if let Ok(status) = left {
+            ensure!(status? == 422, "an answer to a wrong password");
+        }
+    }
+    let attempts = waiting.iter().enumerate().map(|(number, person)| attempt(number, person.clone()));
+    // Slow machines hash fewer in the time for which a request waits; 429 comes after as many attempts of the address.
+    let statuses: Vec<u16> = try_join_all(attempts).await?;
+    ensure!(statuses.iter().all(|status| [422, 429, 503].contains(status)), "{statuses:?}");
+    let grown = procfs::memory(pid, "VmHWM")?.saturating_sub(before);
+    ensure!(grown < SIGN_INS as u64 / 2 * HASH_BYTES, "{grown} bytes for {SIGN_INS} sign-ins at once");
     Ok(())
 }
 
