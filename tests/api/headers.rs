@@ -108,9 +108,12 @@ async fn by_hand(target: &Target, header: &str, body: &[&[u8]]) -> Result<Answer
 async fn chunked_body(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
     let chunks: &[&[u8]] = &[b"5\r\n{\"htm\r\n", b"7\r\nl\":\"\"}x\r\n", b"0\r\n\r\n"];
-    let answer = by_hand(&target, "transfer-encoding: chunked", chunks).await?;
-    let body = String::from_utf8_lossy(&answer.body);
-    ensure!(answer.status == 400 && body.contains("trailing characters at line 1 column 12"), "{body}");
+    for coding in ["chunked", "Chunked", "CHUNKED", " chunkeD "] {
+        let answer = by_hand(&target, &format!("Transfer-Encoding:{coding}"), chunks).await?;
+        let body = String::from_utf8_lossy(&answer.body);
+        let is_read = answer.status == 400 && body.contains("trailing characters at line 1 column 12");
+        ensure!(is_read, "{coding}: {body}");
+    }
     Ok(())
 }
 

@@ -55,7 +55,11 @@ fn accepts_gzip(values: &[Vec<u8>]) -> bool {
         values.iter().filter_map(|value| std::str::from_utf8(value).ok()).flat_map(|value| value.split(','));
     codings.any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
-        let is_zero = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));
+        let is_zero = weight
+            .trim()
+            .to_ascii_lowercase()
+            .strip_prefix("q=")
+            .is_some_and(|weight| weight.parse() == Ok(0.0));
         name.trim().eq_ignore_ascii_case("gzip") && !is_zero
     })
 }

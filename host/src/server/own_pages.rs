@@ -63,7 +63,7 @@ pub(super) async fn respond(method: &Method, uri: &Uri, health: &Health, is_drai
 pub(super) fn reads_page(path: &str, headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
     !["/v1", "/dashboard"].iter().any(|prefix| path.starts_with(prefix))
-        && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+        && accepted.is_some_and(|accepted| accepted.to_ascii_lowercase().contains("text/html"))
 }
 
 /// The page for a path that does not exist.

@@ -63,7 +63,8 @@ fn authority<B>(request: &Request<B>) -> Result<uri::Authority, ServerError> {
 /// Gives a request the form that it has on Spin: the absolute URL, and the address of the client in Spin's header.
 pub(super) fn prepare<B>(request: &mut Request<B>, client: SocketAddr) -> Result<(), ServerError> {
     let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
-    if codings.next().is_some_and(|coding| coding != "chunked") || codings.next().is_some() {
+    let is_unknown = |coding: &HeaderValue| !coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if codings.next().is_some_and(is_unknown) || codings.next().is_some() {
         return Err(ServerError::UnknownTransferCoding);
     }
     let authority = authority(request)?;
