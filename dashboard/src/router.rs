@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use platen_shared::limits;
 use platen_spin::{
     background::Background,
-    body::{self, BodyError, IncomingBody},
-    platform,
+    body::{BodyError, IncomingBody},
+    media_type, platform,
 };
 use spin_sdk::wasip3::{
     self,
@@ -107,7 +107,7 @@ async fn answer(
         if csrf::is_cross_site(origin.as_deref(), fetch_site.as_deref(), &head.host) {
             return Err(PageError::CrossSite);
         }
-        if !body::is_of_type(&head.headers.get("content-type"), "application/x-www-form-urlencoded") {
+        if !media_type::is_of_type(&head.headers.get("content-type"), "application/x-www-form-urlencoded") {
             return Err(PageError::ContentType);
         }
         let max_bytes = max_form_bytes(context, segments, found.is_ok()).await?;

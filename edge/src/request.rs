@@ -26,6 +26,7 @@ use platen_shared::{
 use platen_spin::{
     body::{self, BodyError, IncomingBody},
     database::DatabaseError,
+    media_type,
     platform::with_causes,
 };
 use platen_statements::attempts::{Claim, ClaimedTemplate, KeyPurpose};
@@ -204,7 +205,7 @@ async fn parse(
     headers: &Fields,
     context: &mut RequestContext,
 ) -> Result<RenderRequest, Failure> {
-    if !body::is_of_type(&headers.get("content-type"), "application/json") {
+    if !media_type::is_of_type(&headers.get("content-type"), "application/json") {
         return Err(ApiError::UnsupportedContentType.into());
     }
     if !body::is_identity(&headers.get("content-encoding")) {

@@ -48,7 +48,7 @@ codes! {
     MethodNotAllowed 405 "The path does not accept the method. The header `allow` lists those that it accepts."
     RequestTimeout 408 "The body of the request did not arrive in time."
     BodyTooLarge 413 "The body is larger than 33,554,432 bytes."
-    UnsupportedContentType 415 "The content type is not `application/json`."
+    UnsupportedContentType 415 "The content type is not `application/json`, or has another `charset` than `utf-8`."
     UnsupportedContentEncoding 415 "The body is compressed."
     NameNotFound 422 "The host name of the URL does not exist."
     AddressNotPublic 422 "The URL leads to an address that is not public, or to a port that is not allowed."

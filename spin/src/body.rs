@@ -39,14 +39,6 @@ pub enum BodyError {
     Incomplete,
 }
 
-/// Whether `content-type` has one value and it names this type; parameters are ignored.
-#[must_use]
-pub fn is_of_type(values: &[Vec<u8>], expected: &str) -> bool {
-    let [value] = values else { return false };
-    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(expected.as_bytes())
-}
-
 /// Whether the body is not encoded: no `content-encoding`, or `identity` only.
 #[must_use]
 pub fn is_identity(values: &[Vec<u8>]) -> bool {

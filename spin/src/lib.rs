@@ -3,6 +3,7 @@
 //!
 //! Nearly everything needs the imports of a component, so natively this crate is nearly empty.
 
+pub mod media_type;
 pub mod outcome;
 pub mod statement_queue;
 

@@ -90,6 +90,9 @@ async fn content_types(stage: Stage) -> Result<()> {
         "application/json ; charset=\"utf-8\"",
         "application/json;",
         "application/json; profile=x; charset=utf-8",
+        "application/json; CHARSET=Utf-8",
+        "application/json; charset=utf-8; charset=\"UTF-8\"",
+        "application/json; profile=\"a;charset=utf-16\"",
     ] {
         let answer = target.post(RENDER, "{}").header(CONTENT_TYPE, good.as_bytes()).send().await?;
         answer.error(400, "\"html\" or \"url\" is required").context(good)?;
@@ -107,6 +110,13 @@ async fn content_types(stage: Stage) -> Result<()> {
         "multipart/form-data; boundary=x",
         "text/plain; application/json",
         "application/ json",
+        "application/json; charset=utf-16",
+        "application/json;charset=\"UTF-16\"",
+        "Application/Json; Charset=ISO-8859-1",
+        "application/json; charset=us-ascii",
+        "application/json; charset=utf-8; charset=utf-16",
+        "application/json; charset=utf-16; charset=utf-8",
+        "application/json; charset=",
         "application",
         "*/*",
     ] {
