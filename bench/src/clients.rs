@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::time::sleep_until;
 
 use self::{
-    crowd::{Behaviour, Crowd},
+    crowd::{Behaviour, Caller, Crowd},
     good::{Good, Measured},
 };
 use crate::{
@@ -52,6 +52,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(45);
 /// Memory of the server beyond its start.
 const MAX_MEMORY_MIB: f64 = 768.0;
 const MIN_GOODPUT_PERCENT: f64 = 50.0;
+const COSTLY_CLIENTS: usize = 8;
+/// Time of good requests beside costly bodies, as a multiple of that alone.
+const MAX_SLOWDOWN: f64 = 3.0;
 
 /// Runs every case.
 pub(crate) async fn run(mut options: Options) -> Result<()> {
@@ -62,10 +65,14 @@ pub(crate) async fn run(mut options: Options) -> Result<()> {
         (options.seconds, percent) = SHORT;
     }
     let share = |clients: usize| clients * percent / 100;
+    let costly = |caller| Behaviour::Costly { clients: COSTLY_CLIENTS, caller };
     let cases = [
         ("slow clients", Behaviour::Slow { uploads: share(16), heads: share(500), bodies: share(200) }),
         ("clients that send again at once", Behaviour::Retrying { clients: share(500) }),
         ("a client with bad keys", Behaviour::BadKeys { connections: share(200) }),
+        ("costly bodies without a key", costly(Caller::WithoutKey)),
+        ("costly bodies with unknown keys", costly(Caller::UnknownKey)),
+        ("costly bodies with a key without quota", costly(Caller::WithoutQuota)),
     ];
     for (name, behaviour) in cases {
         case(name, behaviour, &options, &mut checks).await.with_context(|| format!("the case {name:?}"))?;
@@ -87,7 +94,10 @@ async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut 
         key: other.key,
         seed: options.seed,
     };
-    let crowd = Crowd { behaviour, ..ordinary.clone() };
+    let exhausted = operator.account(Quota::Of(0)).await?;
+    let is_costly = matches!(behaviour, Behaviour::Costly { .. });
+    let key = if is_costly { exhausted.key } else { ordinary.key.clone() };
+    let crowd = Crowd { behaviour, key, ..ordinary.clone() };
     let retries = matches!(behaviour, Behaviour::Retrying { .. });
     let duration = Duration::from_secs(options.seconds);
     send(&good, Some(&ordinary), Instant::now() + WARM_UP).await?;
@@ -116,6 +126,11 @@ async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut 
         format!("{}; p95 {:.0} ms, before {:.0} ms", sent.good.answers.text(), p95(&sent), p95(&before));
     let holds = sent.good.answers.are_among(&["200"]) && sent.good.answers.files > 0;
     checks.check(&format!("{name}: good requests"), "each its file", &text, holds);
+    if is_costly {
+        let slowdown = p95(&sent) / p95(&before);
+        let (limit, text) = (format!("≤ {MAX_SLOWDOWN} × alone"), format!("{slowdown:.2} × alone"));
+        checks.check_time(&format!("{name}: p95"), &limit, &text, slowdown <= MAX_SLOWDOWN);
+    }
     if retries {
         let [rate, capacity] =
             [sent.files() / duration.as_secs_f64(), before.files() / (duration / 2).as_secs_f64()];

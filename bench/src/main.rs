@@ -11,11 +11,13 @@ mod chaos;
 mod clients;
 mod compare;
 mod corpus;
+mod costly;
 mod cpu_accounting;
 mod database;
 mod edge;
 mod farm;
 mod farms;
+mod fields;
 mod http_client;
 mod neighbours;
 mod number_marker;
@@ -42,6 +44,8 @@ struct Arguments {
 enum Command {
     /// Measure the cost of the edge: a 401, a 400 and a file relayed from a stub farm
     Edge(edge::Options),
+    /// Measure the CPU time of bodies of 1 MiB, by what is in them, with keys that get no render
+    Fields(fields::Options),
     /// Compare Platen with other renderers
     Compare(compare::Options),
     /// Measure the capacity of one database, and the latency of an account beside a spent one
@@ -81,6 +85,7 @@ async fn main() -> Result<()> {
 async fn run(command: Command) -> Result<()> {
     match command {
         Command::Edge(options) => edge::run(options).await,
+        Command::Fields(options) => fields::run(options).await,
         Command::Compare(options) => compare::run(options).await,
         Command::Database(options) => database::run(options).await,
         Command::Corpus(options) => corpus::run(options).await,

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
+use bytes::Bytes;
 use platen_harness::client::RENDER;
 use platen_shared::key::{ApiKey, RANDOM_BYTES};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
@@ -21,6 +22,7 @@ use tokio::{
 use super::{Answers, render_request};
 use crate::{
     callers::RECONNECT_INTERVAL,
+    costly,
     overload::client::{Client, Request, connect},
 };
 
@@ -45,6 +47,16 @@ pub(super) enum Behaviour {
     Retrying { clients: usize },
     /// Requests from one address, with a new key each time, which no account has.
     BadKeys { connections: usize },
+    /// They send a body that costs much to judge as soon as they have an answer.
+    Costly { clients: usize, caller: Caller },
+}
+
+/// Whose key comes with a costly body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    WithoutKey,
+    UnknownKey,
+    WithoutQuota,
 }
 
 /// The other clients.
@@ -62,7 +74,7 @@ impl Behaviour {
     pub(super) fn clients(self) -> usize {
         match self {
             Self::Slow { uploads, heads, bodies } => uploads + heads + bodies,
-            Self::Retrying { clients } => clients,
+            Self::Retrying { clients } | Self::Costly { clients, .. } => clients,
             Self::BadKeys { connections } => connections,
         }
     }
@@ -72,7 +84,8 @@ impl Behaviour {
         match self {
             Self::Slow { .. } => &[],
             Self::Retrying { .. } => &["200", "503"],
-            Self::BadKeys { .. } => &["401"],
+            Self::Costly { caller: Caller::WithoutQuota, .. } => &["400"],
+            Self::BadKeys { .. } | Self::Costly { .. } => &["401"],
         }
     }
 }
@@ -100,13 +113,21 @@ impl Crowd {
     async fn fast(&self, number: usize, until: Instant, answers: &RefCell<Answers>) {
         let mut random = StdRng::seed_from_u64(self.seed.wrapping_add(number as u64));
         let has_bad_keys = matches!(self.behaviour, Behaviour::BadKeys { .. });
+        let costly = Bytes::from(costly::namespaces());
         let mut client = Client::new(self.address, source(if has_bad_keys { 0 } else { number }));
         while Instant::now() < until {
-            let request = if has_bad_keys {
-                let key = ApiKey::from_random(random.random::<[u8; RANDOM_BYTES]>());
-                render_request(key.expose(), 0, 0)
-            } else {
-                render_request(&self.key, 0, 0)
+            let unknown = ApiKey::from_random(random.random::<[u8; RANDOM_BYTES]>());
+            let request = match self.behaviour {
+                Behaviour::BadKeys { .. } => render_request(unknown.expose(), 0, 0),
+                Behaviour::Costly { caller, .. } => {
+                    let key = match caller {
+                        Caller::WithoutKey => "",
+                        Caller::UnknownKey => unknown.expose(),
+                        Caller::WithoutQuota => &self.key,
+                    };
+                    Request::post(RENDER, key, costly.clone())
+                }
+                _ => render_request(&self.key, 0, 0),
             };
             let answer = client.send(&request).await;
             if answer.is_err() {
