@@ -11,7 +11,7 @@ use platen_farm::{
 };
 use platen_program::{MetricsRegistry, startup, telemetry};
 use secrecy::ExposeSecret as _;
-use tokio::{net::TcpListener, runtime::Runtime};
+use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
     let (Cli { listen, token_file, check, check_args, log, farm }, _) = startup::parse_with_matches();
@@ -37,12 +37,14 @@ async fn run(listen: SocketAddr, token_file: Option<&Path>, config: Config) -> R
     let token = token(token_file)?;
     let registry = MetricsRegistry::default();
     let stop = startup::stop_signal()?;
-    let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
+    let cannot_listen = || format!("cannot listen on {listen}");
+    let socket = startup::reserve(listen).with_context(cannot_listen)?;
     let Some(farm) =
         stop.run_until_cancelled(Farm::start_with_metrics(config, &registry)).await.transpose()?
     else {
         return Ok(());
     };
+    let listener = startup::listen(socket).with_context(cannot_listen)?;
     tracing::info!(address = %listener.local_addr()?, "listening");
     let served = farm.serve(listener, token, stop.cancelled_owned()).await;
     telemetry::stop().await;

@@ -6,6 +6,7 @@
 use std::{
     env, fs,
     io::{self, IsTerminal as _, Write as _},
+    net::SocketAddr,
     panic,
     process::{self, ExitCode},
     sync::OnceLock,
@@ -16,6 +17,7 @@ use clap::{ArgMatches, Args, Parser, ValueEnum, error::ErrorKind};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::{
+    net::{TcpListener, TcpSocket},
     signal::unix::{SignalKind, signal},
     time::timeout,
 };
@@ -221,6 +223,30 @@ pub fn file_limit() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft)
 }
 
+/// Connections that wait until they are accepted; the kernel may allow fewer.
+const BACKLOG: u32 = 1024;
+
+/// Takes an address. Until [`listen`], connections are refused: a client that the kernel lets connect would wait for its answer
+/// for as long as the program takes to start, whatever its deadline.
+///
+/// # Errors
+/// If the address cannot be used, for example because another program listens there.
+pub fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of a process before this one may still be closing.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Listens on an address that was taken by [`reserve`].
+///
+/// # Errors
+/// If another program has begun to listen there meanwhile.
+pub fn listen(socket: TcpSocket) -> io::Result<TcpListener> {
+    socket.listen(BACKLOG)
+}
+
 /// The format that the arguments ask for, where they cannot be parsed as a whole.
 fn is_json_requested() -> bool {
     let arguments: Vec<String> = env::args_os().filter_map(|argument| argument.into_string().ok()).collect();
@@ -240,4 +266,22 @@ fn json_line(level: Level, message: &str) -> String {
 /// Unlike `eprintln!`, does not panic if standard error is closed.
 fn write_error(line: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reserved_address_refuses_connections_until_the_program_listens() {
+        let socket = reserve("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = socket.local_addr().unwrap();
+        assert_eq!(TcpStream::connect(address).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        let listener = listen(socket).unwrap();
+        TcpStream::connect(address).unwrap();
+        assert_eq!(reserve(address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(listener);
+    }
 }

@@ -2,23 +2,25 @@
 
 use std::{
     io,
+    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use futures::stream;
+use futures::{future::join_all, stream};
 use nix::sys::signal::Signal;
-use platen_harness::site::Reply;
+use platen_harness::{process::Process, procfs, site::Reply, wait};
 use platen_shared::{job::RenderJob, wire};
 use reqwest::Body;
 use serde_json::json;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::{
-    Shared,
-    farm_process::{FarmProcess, HeldPage},
-    green_if, html, of, send,
+    Shared, TOKEN,
+    farm_process::{FarmProcess, HeldPage, PROGRAM, have_ended},
+    full_page_png, green_if, html, of, pdf, png, program, send,
     site::Site,
-    status_and_code, url, waiting,
+    status_and_code, to, url, waiting,
 };
 
 tests! {
@@ -26,6 +28,8 @@ tests! {
     "a job without its body by its deadline is refused" => incomplete_body,
     "a farm that was stopped starts no job that is late" => stopped_farm,
     "an answer does not wait for a browser that hangs" => hanging_browser,
+    "an answer does not wait for a browser that hangs at its start" => hanging_start,
+    "a farm that starts refuses connections" => starting_farm,
     "jobs whose scripts never end are answered at their deadlines, and others beside them" => endless,
     "a job is not rendered again in real time without the time for its wait" => no_real_time,
     "a job that is cancelled before its page starts has not run" => cancelled_job,
@@ -77,22 +81,74 @@ async fn stopped_farm(_: Arc<Shared>) {
     held.farm.end().await;
 }
 
+/// While a page loads, waits, is scrolled and is printed: it requests `/now` then.
 async fn hanging_browser(_: Arc<Shared>) {
-    let (farm, site) = (FarmProcess::start(&["--browsers", "1"]).await, Site::start().await);
-    let never = farm.post(&url(&site.at("/never"))).header(wire::DEADLINE_MS, DEADLINE_MS);
-    let never = tokio::spawn(never.send());
-    site.until_hits("/never", 1).await;
-    let browser = farm.browser().await;
-    browser.signal(Signal::SIGSTOP).unwrap();
-    let refused = status_and_code(never.await.unwrap().unwrap()).await;
-    assert_eq!(refused, (504, "deadline".to_owned()));
-    // It has 10 s to close the page, which the answer did not wait for.
-    assert!(browser.is_alive());
-    assert_eq!(farm.metric("platen_farm_slots_busy").await, 1);
-    browser.signal(Signal::SIGCONT).unwrap();
-    farm.until_metric("platen_farm_slots_busy", 0).await;
+    let load = "<img src='/now'>";
+    let wait = "<script>new Worker('data:,'); onload = () => setTimeout(() => fetch('/now'), 100)</script>";
+    let scroll = "<p style='height:3000px'><script>onscroll = () => fetch('/now')</script>";
+    let print = "<script>onbeforeprint = () => document.body.append(Object.assign(new Image(), { src: '/now' }))</script>";
+    let phases =
+        [(load, png(), 0.0), (wait, png(), 10_000.0), (scroll, full_page_png(), 0.0), (print, pdf(), 0.0)];
+    let phases = phases.map(|(page, output, wait_ms)| async move {
+        let (farm, site) = (FarmProcess::start(&["--browsers", "1"]).await, Site::start().await);
+        site.put("/now", Reply::never());
+        let page = url(&site.put("/page", Reply::page(format!("<!doctype html>x{page}"))));
+        let job = farm.post(&to(output, waiting(page, wait_ms))).header(wire::DEADLINE_MS, 3 * DEADLINE_MS);
+        let job = tokio::spawn(job.send());
+        site.until_hits("/now", 1).await;
+        let browser = farm.browser().await;
+        browser.signal(Signal::SIGSTOP).unwrap();
+        let refused = status_and_code(job.await.unwrap().unwrap()).await;
+        assert_eq!(refused, (504, "deadline".to_owned()));
+        // It has 10 s to close the page, which the answer did not wait for.
+        assert!(browser.is_alive());
+        assert_eq!(farm.metric("platen_farm_slots_busy").await, 1);
+        browser.signal(Signal::SIGCONT).unwrap();
+        farm.until_metric("platen_farm_slots_busy", 0).await;
+        farm.file(&html("x")).await;
+        farm.end().await;
+    });
+    join_all(phases).await;
+}
+
+async fn hanging_start(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let first = farm.browser().await;
+    first.signal(Signal::SIGKILL).unwrap();
+    let next = async || Ok(procfs::browsers(farm.pid()).into_iter().find(|browser| browser.pid != first.pid));
+    let next = wait::until_some("another browser starts", next).await.unwrap();
+    next.signal(Signal::SIGSTOP).unwrap();
+    let (status, refusal) = send(&farm, &html("x"), DEADLINE_MS).await;
+    let refusal = String::from_utf8_lossy(&refusal);
+    assert!(status == 503 && refusal.contains("no_slot_in_time"), "{status} {refusal}");
+    assert!(next.is_alive());
+    next.signal(Signal::SIGCONT).unwrap();
     farm.file(&html("x")).await;
     farm.end().await;
+}
+
+/// A client that connects before the farm is ready would wait for as long as its browsers take to start.
+async fn starting_farm(_: Arc<Shared>) {
+    let directory = FarmProcess::directory();
+    let chromium =
+        program(&directory.path().join("chromium"), "#!/bin/sh\n[ \"$1\" = --version ] || exec sleep 1000\n");
+    let reserved = TcpSocket::new_v4().unwrap();
+    reserved.set_reuseaddr(true).unwrap();
+    reserved.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = reserved.local_addr().unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["--listen", &address.to_string(), "--browsers", "1", "--chromium"]).arg(chromium);
+    command.env("PLATEN_FARM_TOKEN", TOKEN).env("TMPDIR", directory.path());
+    let mut farm = Process::start("platen-farm", &command, Signal::SIGTERM).unwrap();
+    let is_starting =
+        || procfs::descendants(farm.pid()).iter().any(|it| it.command_line().starts_with("sleep 1000"));
+    wait::until("a browser is started", is_starting).await.unwrap();
+    let refused = TcpStream::connect(address).await.unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    let processes = procfs::descendants(farm.pid());
+    farm.signal(Signal::SIGTERM).unwrap();
+    assert!(farm.ended().await.unwrap().success());
+    have_ended(&processes).await;
 }
 
 /// In the page, in workers, in frames of the same and of another site, and in a resource that never comes.

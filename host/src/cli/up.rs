@@ -22,7 +22,7 @@ use platen_farm::Farm;
 use platen_program::{MetricsRegistry, startup, telemetry};
 use platen_shared::farm_address::FarmAddress;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 use super::DatabaseArgs;
 use crate::{
@@ -99,7 +99,7 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) async fn run(self) -> Result<()> {
-        let begun = Instant::now();
+        let (begun, address) = (Instant::now(), self.listen);
         startup::raise_file_limit();
         let limits = self.server_limits(startup::file_limit());
         let registry = MetricsRegistry::default();
@@ -108,7 +108,8 @@ impl Up {
         else {
             return Ok(());
         };
-        let (listener, server, farm) = ready;
+        let (socket, server, farm) = ready;
+        let listener = startup::listen(socket).with_context(|| format!("cannot listen on {address}"))?;
         tracing::info!(after_ms = begun.elapsed().as_millis(), "ready");
         startup::announce(&format!("platen is listening on http://{}", listener.local_addr()?));
         Arc::new(server).serve(listener, &stop).await;
@@ -148,7 +149,7 @@ impl Up {
         self,
         mut limits: ServerLimits,
         registry: MetricsRegistry,
-    ) -> Result<(TcpListener, Server, Option<Farm>)> {
+    ) -> Result<(TcpSocket, Server, Option<Farm>)> {
         let manifest = Manifest::read(&self.manifest)?;
         tracing::info!(database = %self.at.location(), "starting");
         make_private(&self.at.data)?;
@@ -162,11 +163,8 @@ impl Up {
         let checks = database.clone();
         // Only the statements of the components are counted.
         database.statements = StatementMetrics::default();
-        let listener = bind(self.listen).await?;
-        let metrics_listener = match self.metrics_listen {
-            Some(address) => Some(bind(address).await?),
-            None => None,
-        };
+        let socket = reserve(self.listen)?;
+        let metrics_socket = self.metrics_listen.map(reserve).transpose()?;
         let statements = database.statements.clone();
         let metrics = Arc::new(registry.register(|registry| Metrics::register(registry, &statements)));
 
@@ -196,9 +194,8 @@ impl Up {
             )?;
             anyhow::Ok((manifest, handlers, drain))
         });
-        let listeners = [Some(&listener), metrics_listener.as_ref()].into_iter().flatten();
-        let ports: Vec<u16> =
-            listeners.map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<_>>()?;
+        let sockets = [Some(&socket), metrics_socket.as_ref()].into_iter().flatten();
+        let ports: Vec<u16> = sockets.map(|socket| Ok(socket.local_addr()?.port())).collect::<Result<_>>()?;
         let start_farm = async {
             if self.farm_url.is_some() {
                 return Ok(None);
@@ -218,11 +215,12 @@ impl Up {
         let health = Health::new(checks, self.farm_url, farm.as_ref().map(Farm::readiness));
         let server = Server::new(manifest.routes(), &handlers, drain, limits, health, metrics);
 
-        if let Some(listener) = metrics_listener {
+        if let Some(socket) = metrics_socket {
+            let listener = startup::listen(socket).context("cannot listen for metrics")?;
             startup::announce(&format!("metrics on http://{}/metrics", listener.local_addr()?));
             tokio::spawn(metrics::serve(listener, registry));
         }
-        Ok((listener, server, farm))
+        Ok((socket, server, farm))
     }
 }
 
@@ -246,6 +244,6 @@ pub(super) fn make_private(directory: &Path) -> Result<()> {
         .with_context(|| format!("cannot create the directory {}", directory.display()))
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+fn reserve(address: SocketAddr) -> Result<TcpSocket> {
+    startup::reserve(address).with_context(|| format!("cannot listen on {address}"))
 }
