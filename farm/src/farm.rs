@@ -219,8 +219,9 @@ impl Inner {
             // Judging waits for the name server only.
             judged.map_err(|_| Refusal::NameServerFailed)??;
         }
-        let rendered =
-            self.render_with_retries(job, request, lease, job_egress, deadline, &progress.phases).await;
+        let rendering = self.render_with_retries(job, request, lease, job_egress, deadline, &progress.phases);
+        // The one limit of all that a job does in its browser. What it leaves unfinished ends after the answer.
+        let rendered = timeout_at(deadline, rendering).await.unwrap_or(Err(Refusal::Deadline));
         let render::RenderedFile { bytes, page_status, page_idle } = rendered?;
         let format = job.options.output.format();
         self.metrics.render_seconds.of(format.extension()).observe(admitted.elapsed().as_secs_f64());

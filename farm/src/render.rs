@@ -31,7 +31,7 @@ use platen_shared::{
     job::{RenderJob, Source},
     refusal::Refusal,
 };
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
 use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering};
 pub(crate) use self::{remaining_wait::real_wait, rendering::Clock};
@@ -57,7 +57,7 @@ pub(crate) struct JobContext<'a> {
     pub(crate) phases: &'a Phases,
 }
 
-/// Renders a job in a leased browser, which is freed when the page is reset or closed.
+/// Renders a job in a leased browser, which is freed when the page is reset or closed, also if this is dropped.
 pub(crate) async fn render(
     context: &JobContext<'_>,
     request: &PageRequest,
@@ -68,10 +68,8 @@ pub(crate) async fn render(
         pooled.kill("its network service has exited");
         return Err(JobError::NoPage);
     }
-    let timed_out = |_| JobError::Refused(Refusal::Deadline);
     let leasing = context.phases.enter(Phase::Lease);
-    let taking = PageLease::take(pooled, request);
-    let mut lease = timeout_at(context.deadline, taking).await.map_err(timed_out)??;
+    let mut lease = PageLease::take(pooled, request).await?;
     drop(leasing);
     let (page, pooled) = lease.page();
     page.scale_factor = Some(request.scale_factor);
@@ -80,30 +78,27 @@ pub(crate) async fn render(
     if memory.began_over() {
         pooled.recycle();
     }
-    let guarded = async {
-        tokio::select! {
-            biased;
-            rendered = Box::pin(run(page, pooled, context)) => rendered,
-            () = memory.exceeded() => {
-                let mebibytes = pooled.browser.page_memory_mib;
-                tracing::warn!(mebibytes, "a page used more memory than --page-memory (PLATEN_PAGE_MEMORY)");
-                Err(JobError::Refused(Refusal::PageMemoryExceeded { mebibytes }))
-            }
-            never = mark_when_long(pooled) => match never {},
+    let rendered = tokio::select! {
+        biased;
+        rendered = Box::pin(run(page, pooled, context)) => rendered,
+        () = memory.exceeded() => {
+            let mebibytes = pooled.browser.page_memory_mib;
+            tracing::warn!(mebibytes, "a page used more memory than --page-memory (PLATEN_PAGE_MEMORY)");
+            Err(JobError::Refused(Refusal::PageMemoryExceeded { mebibytes }))
         }
+        never = mark_when_long(pooled) => match never {},
     };
-    let rendered = timeout_at(context.deadline, guarded).await;
     match &rendered {
-        Ok(Err(JobError::Unresponsive | JobError::FrameStalled)) => pooled.kill("a page does not respond"),
-        Ok(Err(JobError::Refused(Refusal::PageMemoryExceeded { .. }))) if pooled.browser.is_over_memory() => {
+        Err(JobError::Unresponsive | JobError::FrameStalled) => pooled.kill("a page does not respond"),
+        Err(JobError::Refused(Refusal::PageMemoryExceeded { .. })) if pooled.browser.is_over_memory() => {
             pooled.kill("it uses too much memory");
         }
-        Ok(Ok(rendered)) if !page.tainted && request.reuse => {
+        Ok(rendered) if !page.tainted && request.reuse => {
             lease.release(context.job.account.clone(), rendered.is_static);
         }
         _ => {}
     }
-    rendered.map_err(timed_out)?.map(|rendered| rendered.file)
+    rendered.map(|rendered| rendered.file)
 }
 
 /// Marks the job as long when it becomes so. Never completes.
