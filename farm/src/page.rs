@@ -24,7 +24,7 @@ use chromiumoxide_cdp::cdp::{
     },
     js_protocol::runtime::{EvaluateParams, RunIfWaitingForDebuggerParams},
 };
-use platen_cdp::{CdpError, Events, Session};
+use platen_cdp::{CdpError, Event, Events, Session};
 use platen_shared::{
     job::{DeviceScaleFactor, RenderOptions, StyleText, UserAgent},
     locale::{Locale, TimeZone},
@@ -189,7 +189,7 @@ impl Page {
 
     /// Whether no crash of its renderer has been reported.
     pub(crate) fn is_alive(&mut self) -> bool {
-        std::iter::from_fn(|| self.events.try_next()).all(|event| !event.is::<EventTargetCrashed>())
+        std::iter::from_fn(|| self.events.try_next()).all(|event| !is_crash(&event))
             && !self.events.have_overflowed()
     }
 
@@ -205,10 +205,16 @@ impl Page {
     }
 }
 
+/// Whether an event reports that the renderer of the page has crashed. A shared worker whose script cannot be loaded reports
+/// that as well.
+pub(crate) fn is_crash(event: &Event) -> bool {
+    event.worker.is_none() && event.is::<EventTargetCrashed>()
+}
+
 /// Waits for the `load` event of the empty document.
 async fn loaded(events: &mut Events, main_frame: &str) -> Result<(), PageError> {
     while let Some(event) = events.next().await {
-        if event.is::<EventTargetCrashed>() {
+        if is_crash(&event) {
             return Err(PageError::Crashed);
         }
         if event.is::<EventLifecycleEvent>() {

@@ -18,7 +18,6 @@ use chromiumoxide_cdp::cdp::{
         animation::EventAnimationCreated,
         emulation::{EventVirtualTimeBudgetExpired, SetUserAgentOverrideParams},
         fetch::EventRequestPaused,
-        inspector::EventTargetCrashed,
         media::EventPlayerCreated,
         network::{
             EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
@@ -47,7 +46,11 @@ use super::{
     navigations::{self, Navigations, navigation_error},
     static_page,
 };
-use crate::{egress::JobEgress, error::JobError, page::start_worker};
+use crate::{
+    egress::JobEgress,
+    error::JobError,
+    page::{is_crash, start_worker},
+};
 
 /// Handles the events of one page during one job.
 pub(super) struct PageEventHandler<'a> {
@@ -189,7 +192,7 @@ impl<'a> PageEventHandler<'a> {
                 .is_ok_and(|dialog| matches!(dialog.r#type, DialogType::Alert | DialogType::Beforeunload));
             self.session.send(&HandleJavaScriptDialogParams::new(accept))?;
             self.state.send_modify(|state| state.dialogs += 1);
-        } else if event.is::<EventTargetCrashed>() {
+        } else if is_crash(event) {
             return Err(JobError::Crashed);
         } else if event.is::<EventAnimationCreated>() {
             self.state.send_modify(|state| {

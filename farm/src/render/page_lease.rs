@@ -12,7 +12,6 @@ use std::{collections::HashSet, time::Duration};
 
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
-        inspector::EventTargetCrashed,
         network::{ClearBrowserCacheParams, ClearBrowserCookiesParams, SetCacheDisabledParams},
         page::{
             EventJavascriptDialogOpening, EventLifecycleEvent, HandleJavaScriptDialogParams, NavigateParams,
@@ -31,7 +30,7 @@ use tokio::{runtime::Handle, time::timeout};
 use crate::{
     browser::Browser,
     error::JobError,
-    page::Page,
+    page::{Page, is_crash},
     pool::{Lease, PageRequest},
 };
 
@@ -182,7 +181,7 @@ pub(super) async fn navigate_to_empty(page: &mut Page) -> Result<(), JobError> {
                     }
                 } else if event.is::<EventJavascriptDialogOpening>() {
                     page.session.send(&HandleJavaScriptDialogParams::new(true))?;
-                } else if event.is::<EventTargetCrashed>() {
+                } else if is_crash(&event) {
                     return Err(JobError::Crashed);
                 }
                 page.tainted |= super::page_events::taints(&event);

@@ -24,6 +24,7 @@ mod http;
 mod killed;
 mod leaks;
 mod lifecycle;
+mod loading;
 mod names;
 mod navigations;
 mod neighbours;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         killed::TESTS,
         leaks::TESTS,
         lifecycle::TESTS,
+        loading::TESTS,
         names::TESTS,
         navigations::TESTS,
         neighbours::TESTS,
