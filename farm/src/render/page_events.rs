@@ -39,7 +39,8 @@ use url::Url;
 
 pub(super) use self::requests::taints;
 use self::requests::{
-    EndedRequest, OpenRequests, SentRequest, loads_asset, loads_origin, may_change, needs_real_time, parse,
+    EndedRequest, OpenRequests, SentRequest, is_drawn, loads_asset, loads_origin, may_change,
+    needs_real_time, parse,
 };
 use super::{
     load_state::{LoadState, ParsedScripts},
@@ -287,12 +288,7 @@ impl<'a> PageEventHandler<'a> {
             return;
         }
         let number = self.state.borrow().sent + 1;
-        let is_drawn = match resource_type {
-            // `Other` is an SVG file of which an element is used, such as a filter.
-            "Font" | "Image" | "Stylesheet" | "Other" => worker.is_none(),
-            _ => worker.is_none() && is_document && !is_main_document,
-        };
-        let drawn = is_drawn.then_some(number);
+        let drawn = (worker.is_none() && is_drawn(sent, is_main_document)).then_some(number);
         let is_late = self.state.borrow().is_loaded();
         let counts = self.requests.add(worker, sent, is_worker_script, drawn, is_late);
         self.state.send_modify(|state| state.sent = number);

@@ -11,6 +11,7 @@ use crate::support::{
 
 tests! {
     "a resource that only a frame loads does not keep a page from loading" => loads,
+    "what is fetched for later is not awaited" => fetched_for_later,
     "a resource that only layout requests is awaited" => requested_by_layout,
     "animation frames of workers run, also when they are the last" => workers,
     "frames end although the compositor and a slow main thread change the page" => slow_pages,
@@ -58,6 +59,26 @@ async fn loads(shared: Arc<Shared>) {
             shared.file(&html(&page)).await;
             shared.file(&to(pdf(), html(&page))).await;
         }
+    }
+}
+
+/// Green for 40 ticks of a timer, far longer than a page of these tests takes.
+const TICKING: &str = "<!doctype html><html style='background:green'><body style='margin:0'><script>let ticks = 0;\
+    setInterval(() => ++ticks === 40 && (document.documentElement.style.background = 'red'), 50)</script>";
+
+async fn fetched_for_later(shared: Arc<Shared>) {
+    for content in [
+        "<link rel=prefetch href='/never'>",
+        "<link rel=prefetch as=document href='/never'>",
+        "<link rel=preload as=fetch href='/never'>",
+        "<link rel=modulepreload href='/never'>",
+        "<link rel=compression-dictionary href='/never'>",
+        "<script>onload = () => navigator.sendBeacon('/never', 'x')</script>",
+        "<script>onload = () => fetch('/never', { keepalive: true })</script>",
+        "<script>new EventSource('/never')</script>",
+    ] {
+        let page = format!("{TICKING}{content}");
+        shared.expect_green(&url(&shared.site.at(&Site::markup(&page)))).await;
     }
 }
 

@@ -42,10 +42,15 @@ pub(super) struct SentRequest {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct RequestLine {
     pub(super) url: String,
     #[serde(default)]
     method: String,
+    #[serde(default)]
+    initial_priority: String,
+    #[serde(default)]
+    is_link_preload: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -109,6 +114,18 @@ pub(super) fn loads_asset(sent: &SentRequest, main_frame: &str) -> bool {
     matches!(&*sent.r#type, "Image" | "Font" | "Stylesheet" | "Script")
         && sent.frame_id.as_deref() == Some(main_frame)
         && sent.request.url.starts_with("http")
+}
+
+/// Whether the response to a request of the page is drawn, or may be.
+pub(super) fn is_drawn(sent: &SentRequest, is_main_document: bool) -> bool {
+    match &*sent.r#type {
+        "Font" | "Image" | "Stylesheet" => true,
+        "Document" => !is_main_document,
+        // An SVG file of which an element is used, such as a filter; not what is fetched for a later page or for a script
+        // (`rel=prefetch`, `rel=compression-dictionary`, `rel=preload as=fetch`).
+        "Other" => sent.request.initial_priority != "VeryLow" && !sent.request.is_link_preload,
+        _ => false,
+    }
 }
 
 pub(super) fn needs_real_time(event: &Event) -> bool {

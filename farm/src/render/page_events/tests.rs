@@ -121,6 +121,24 @@ async fn requests_are_counted_whatever_their_unread_fields_hold() {
 }
 
 #[tokio::test]
+async fn what_is_fetched_for_later_is_not_drawn() {
+    for (kind, priority, is_preload, is_drawn) in [
+        ("Other", "Low", false, true),
+        ("Other", "VeryLow", false, false),
+        ("Other", "High", true, false),
+        ("Font", "High", true, true),
+        ("Stylesheet", "VeryLow", false, true),
+        ("Prefetch", "VeryLow", false, false),
+    ] {
+        let (event, mut params) = request("1", kind, "http://a.test/");
+        params["request"]["initialPriority"] = priority.into();
+        params["request"]["isLinkPreload"] = is_preload.into();
+        let state = handle([(event, params)]).await.state;
+        assert_eq!((state.requests, state.newest_drawn.is_some()), (1, is_drawn), "{kind} {priority}");
+    }
+}
+
+#[tokio::test]
 async fn unreadable_requests_are_not_waited_for() {
     let request = || request("1", "Font", "http://a.test/font");
     let unknown = handle([("Network.requestWillBeSent", json!({ "requestId": 1 }))]).await;
