@@ -231,7 +231,7 @@ impl<'a> PageEventHandler<'a> {
         }
         match event.name.as_str() {
             "init" => {
-                self.requests.end_of_document();
+                self.requests.begin_document(event.loader_id.inner());
                 let navigated = self.navigations.committed();
                 if navigated && self.navigations.are_over() {
                     *self.tainted = true;

@@ -142,6 +142,8 @@ pub(super) struct OpenRequests {
     open: HashMap<RequestId, OpenRequest>,
     /// How often scripts have sent a request after `load`, by a hash of its method and URL.
     repetitions: HashMap<u64, u32>,
+    /// The loader of the page's document.
+    loader: String,
 }
 
 struct OpenRequest {
@@ -210,7 +212,12 @@ impl OpenRequests {
         self.open.retain(|_, request| request.worker.as_deref() != Some(session));
     }
 
-    pub(super) fn end_of_document(&mut self) {
+    /// The page has another document. `document.open` keeps the loader of the one before, and the requests that it waits for.
+    pub(super) fn begin_document(&mut self, loader: &str) {
+        if self.loader == loader {
+            return;
+        }
+        loader.clone_into(&mut self.loader);
         self.open.retain(|_, request| request.worker.is_some());
         self.repetitions.clear();
     }

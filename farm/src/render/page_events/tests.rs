@@ -139,6 +139,17 @@ async fn what_is_fetched_for_later_is_not_drawn() {
 }
 
 #[tokio::test]
+async fn a_document_that_is_opened_again_keeps_its_requests() {
+    let image = || request("1", "Image", "http://a.test/");
+    let mut other = lifecycle("init");
+    other.1["loaderId"] = "M".into();
+    for (next, requests) in [(lifecycle("init"), 1), (other, 0)] {
+        let state = handle([lifecycle("init"), image(), next]).await.state;
+        assert_eq!((state.documents, state.requests), (2, requests));
+    }
+}
+
+#[tokio::test]
 async fn unreadable_requests_are_not_waited_for() {
     let request = || request("1", "Font", "http://a.test/font");
     let unknown = handle([("Network.requestWillBeSent", json!({ "requestId": 1 }))]).await;
