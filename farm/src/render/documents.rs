@@ -85,6 +85,10 @@ async fn follow(
             Err(error) if navigations >= MAX_ATTEMPTS => return Err(of_navigating_page(error)),
             captured => captured,
         };
+        if rendering.in_virtual_time {
+            // The page's clock stands, and with it the tasks that begin or end the navigation.
+            return Err(JobError::NeedsRealTime);
+        }
         loading = rendering.phases.enter(Phase::Load);
         let ended = |state: &LoadState| !state.navigating || state.documents > after.documents;
         let in_time = timeout_at(last_navigation, reach(&mut rendering.state, ended)).await.is_ok();
@@ -94,9 +98,6 @@ async fn follow(
         {
             // The navigation has led to no other document.
             return Ok(captured);
-        }
-        if rendering.in_virtual_time {
-            return Err(JobError::NeedsRealTime);
         }
         rendering.forget_document();
         navigations += 1;

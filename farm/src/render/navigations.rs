@@ -2,16 +2,21 @@
 //!
 //! Chromium reports a navigation as scheduled, requested and started, in this order, but not always all three, and its end
 //! as a new document, or as that the frame has stopped loading. Navigations within the document have no such events in
-//! between.
+//! between. A form is requested before it is scheduled, and nothing reports that it was refused or cancelled after that.
+
+use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
     fetch::{self, ContinueRequestParams, EventRequestPaused, FailRequestParams, RequestPattern},
     network::{ErrorReason, ResourceType},
+    page::GetNavigationHistoryParams,
 };
 use platen_cdp::{CdpError, Event, Session};
 use platen_shared::refusal::Refusal;
+use tokio::time::sleep;
 use url::Url;
 
+use super::script;
 use crate::{egress::JobEgress, error::JobError};
 
 /// Navigations that a page may make after the document of its job. It then stays as it is.
@@ -76,9 +81,42 @@ impl Navigations {
         navigated
     }
 
+    /// Whether one was requested, is not to begin at a later time, and has not begun.
+    pub(super) fn awaits_start(&self) -> bool {
+        self.left > 0 && self.is_requested && !self.is_scheduled && !self.is_started
+    }
+
+    /// The navigation that was requested does not begin.
+    pub(super) fn give_up(&mut self) {
+        self.is_requested = false;
+    }
+
     /// Whether further navigations are cancelled.
     pub(super) fn are_over(&self) -> bool {
         self.left == 0
+    }
+}
+
+/// After this time it is asked whether a navigation that was requested begins; it usually does in a few milliseconds.
+const START_TIME: Duration = Duration::from_millis(250);
+/// Completes after the tasks that the page has now.
+const LATER_TASK: &str = "scheduler.postTask(() => {})";
+
+/// Completes when a navigation that was requested before has begun, or does not begin: the page has run the tasks that it had,
+/// of which one may submit a form, and the browser process has received what these have sent.
+pub(super) async fn would_have_begun(session: &Session, main_frame: &str) {
+    let answers = async || {
+        let world = session.call(&script::create_world(main_frame)).await?.execution_context_id;
+        let mut later_task = script::evaluate(LATER_TASK, world);
+        later_task.await_promise = Some(true);
+        session.call(&later_task).await?;
+        session.call(&GetNavigationHistoryParams {}).await
+    };
+    loop {
+        sleep(START_TIME).await;
+        if answers().await.is_ok() {
+            return;
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! An event that cannot be parsed does not end a job, except a lifecycle event, without which no page is
 //! loaded. Each branch of [`PageEventHandler::on_event`] says what it assumes instead.
 
+mod main_document;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -31,20 +32,23 @@ use chromiumoxide_cdp::cdp::{
     },
     js_protocol::debugger::{DisableParams, EventScriptParsed},
 };
+use futures::future::OptionFuture;
 use parking_lot::Mutex;
 use platen_cdp::{CdpError, Event, Events, Session};
 use platen_shared::refusal::Refusal;
 use tokio::{sync::watch, time::Instant};
-use url::Url;
 
 pub(super) use self::requests::taints;
-use self::requests::{
-    EndedRequest, OpenRequests, SentRequest, is_drawn, loads_asset, loads_origin, may_change,
-    needs_real_time, parse,
+use self::{
+    main_document::MainDocument,
+    requests::{
+        EndedRequest, OpenRequests, SentRequest, is_drawn, loads_asset, loads_origin, may_change,
+        needs_real_time, parse,
+    },
 };
 use super::{
     load_state::{LoadState, ParsedScripts},
-    navigations::{self, Navigations, navigation_error},
+    navigations::{self, Navigations},
     static_page,
 };
 use crate::{
@@ -70,21 +74,9 @@ pub(super) struct PageEventHandler<'a> {
     state: watch::Sender<LoadState>,
     requests: OpenRequests,
     /// The latest request for a main document.
-    document: Option<Document>,
+    document: Option<MainDocument>,
     navigations: Navigations,
 }
-
-struct Document {
-    id: RequestId,
-    /// URL before redirects.
-    first: String,
-    /// URL after the latest redirect.
-    last: String,
-    status: Option<u16>,
-}
-
-/// Replaces a host in a message when the page, not the caller, chose it.
-const UNNAMED_HOST: &str = "the page's destination";
 
 impl<'a> PageEventHandler<'a> {
     /// A handler for a page that shows an empty document, its load state, and the scripts that it reports. `job_host` is the
@@ -119,10 +111,29 @@ impl<'a> PageEventHandler<'a> {
 
     /// Handles events until one ends the job, and returns the reason.
     pub(super) async fn run(mut self) -> JobError {
+        let mut starting = None;
         loop {
-            let Some(event) = self.events.next().await else { return self.events_ended() };
-            if let Err(error) = self.on_event(&event) {
-                return error;
+            if !self.navigations.awaits_start() {
+                starting = None;
+            } else if starting.is_none() {
+                starting = Some(Box::pin(navigations::would_have_begun(self.session, self.main_frame)));
+            }
+            tokio::select! {
+                // The events before the answers that tell that it has not begun are received before them.
+                biased;
+                event = self.events.next() => {
+                    let Some(event) = event else { return self.events_ended() };
+                    if let Err(error) = self.on_event(&event) {
+                        return error;
+                    }
+                }
+                Some(()) = OptionFuture::from(starting.as_mut()) => {
+                    self.navigations.give_up();
+                    // If the document was loading, a form has stopped that.
+                    self.state.send_modify(|state| {
+                        (state.navigating, state.navigation_cancelled) = (false, true);
+                    });
+                }
             }
         }
     }
@@ -316,10 +327,7 @@ impl<'a> PageEventHandler<'a> {
         self.traffic.document_requested(url);
         match &mut self.document {
             Some(document) if document.id == *id => url.clone_into(&mut document.last),
-            document => {
-                let (first, last) = (url.to_owned(), url.to_owned());
-                *document = Some(Document { id: id.clone(), first, last, status: None });
-            }
+            document => *document = Some(MainDocument::new(id.clone(), url.to_owned())),
         }
     }
 
@@ -334,12 +342,6 @@ impl<'a> PageEventHandler<'a> {
             self.state.send_modify(|state| state.navigation_cancelled = true);
             return Ok(());
         }
-        let host = self.job_host.map(ToOwned::to_owned).or_else(|| {
-            let first = Url::parse(&document.first).ok()?;
-            first.domain().map(ToOwned::to_owned)
-        });
-        let host = host.unwrap_or_else(|| UNNAMED_HOST.to_owned());
-        let Ok(last) = Url::parse(&document.last) else { return Ok(()) };
-        navigation_error(&failed.error_text, &last, &host, self.traffic).map_or(Ok(()), Err)
+        document.error(&failed.error_text, self.job_host, self.traffic).map_or(Ok(()), Err)
     }
 }

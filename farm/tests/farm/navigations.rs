@@ -18,6 +18,7 @@ use crate::support::{
 tests! {
     "the target of a navigation is captured in every format" => targets,
     "a navigation that leads to no page keeps the document" => no_pages,
+    "a navigation that the browser refuses is not waited for" => refused_by_browser,
     "the status is that of the captured document" => statuses,
     "a page that navigates again and again has a file" => again_and_again,
     "a page may navigate five times" => at_most_five,
@@ -97,6 +98,56 @@ async fn no_pages(shared: Arc<Shared>) {
         "<html style='background:green'><script>setInterval(() => location.href = 'mailto:a@b.test', 5)</script>",
     ] {
         shared.expect_green(&html(page)).await;
+    }
+}
+
+/// Before `load`, after it and during a wait. The last ones are cancelled by the page.
+async fn refused_by_browser(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let form = |attributes: &str, script: &str| {
+        format!("<form id=f {attributes}></form><script>const go = () => {{ f.submit(); {script} }}</script>")
+    };
+    let green = site.at("/green");
+    let pages = [
+        form("action='data:text/html,x'", ""),
+        form("action='data:text/html,x' method=post", ""),
+        form("action='file:///etc/passwd' method=post", ""),
+        form("action='chrome://version'", ""),
+        form("action='view-source:http://page.test'", ""),
+        form("action='javascript:1'", ""),
+        form("action='data:text/html,x' target=_blank", ""),
+        format!(
+            "<iframe srcdoc=\"{}<script>onload = go</script>\"></iframe><script>const go = 0</script>",
+            form("target=_top action='data:text/html,x'", "")
+        ),
+        format!(
+            "<meta http-equiv=content-security-policy content=\"form-action 'none'\">{}",
+            form(&format!("action='{green}'"), "")
+        ),
+        "<a id=a href='file:///etc/passwd'></a><script>const go = () => a.click()</script>".to_owned(),
+        "<script>const go = () => location = 'data:text/html,x'</script>".to_owned(),
+        "<script>const go = () => navigation.navigate('chrome://version')</script>".to_owned(),
+        "<script>const go = () => open('data:text/html,x', '_self')</script>".to_owned(),
+        "<meta http-equiv=refresh content='0;url=file:///etc/passwd'><script>const go = 0</script>"
+            .to_owned(),
+        form("action='tel:1'", ""),
+        form(&format!("action='{}'", site.at("/never")), "stop()"),
+        format!("<script>const go = () => {{ location = '{}'; stop() }}</script>", site.at("/never")),
+    ];
+    for page in pages {
+        for (start, wait) in [("onload = go", 0.0), ("go && go()", 0.0), ("go && setTimeout(go, 300)", 500.0)]
+        {
+            if start == "go && go()" && page.contains("stop()") {
+                // Its own loading as well.
+                continue;
+            }
+            let page = format!("{GREEN_PAGE}kept{page}<script>{start}</script>");
+            for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
+                // Far longer than any of them takes.
+                let file = shared.farm.render(&waiting(job, wait), Duration::from_mins(1)).await;
+                assert_eq!(file.map(|file| middle(&file)), Ok(GREEN), "{page}");
+            }
+        }
     }
 }
 
