@@ -16,6 +16,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::{
 use futures::future;
 use platen_cdp::{CdpError, Session};
 use platen_shared::{format::WaitUntil, job::Source, refusal::Refusal};
+use serde_json::Value;
 use tokio::{
     sync::watch,
     task::yield_now,
@@ -168,11 +169,17 @@ fn of_navigating_page(error: JobError) -> JobError {
     }
 }
 
-/// Frames between two reads of a state that is complete.
+/// Frames between two reads of a document's state.
 const READY_STATE_FRAMES: u32 = 4;
-/// How often the state of a page is complete that has stopped its loading. The state of markup is complete when it is parsed, and
-/// media of a `data:` URL delay `load` without a request, which takes hundreds of milliseconds on a busy machine.
+/// How often the state of a page is complete before it is asked what still delays `load`. The state of markup is complete when
+/// it is parsed.
 const MAX_COMPLETE_READS: u32 = 20;
+/// Whether a document delays the `load` of its page without a request: a script keeps it open (`document.open`), or it has media
+/// of a `data:` URL.
+const DELAYS_LOAD: &str = "(() => { const { readyState, querySelectorAll } = document;\
+    const isLoading = media => { const { networkState, readyState } = as(HTMLMediaElement, media);\
+        return networkState === 2 && readyState < 2 };\
+    return readyState !== 'complete' || [...querySelectorAll('audio, video')].some(isLoading) })()";
 
 /// Loads the page and returns when its document has started to load.
 async fn load(
@@ -221,7 +228,7 @@ async fn milestone_reached(
     let mut watched = state.clone();
     // On a page that has no request in progress, `document.readyState` is read after every third frame.
     let stopped = async {
-        let (mut complete_at, mut confirmed) = (None, 0);
+        let (mut seen, mut confirmed) = (None, 0);
         loop {
             sleep(3 * FRAME_DURATION).await;
             let state = *watched.borrow_and_update();
@@ -233,24 +240,30 @@ async fn milestone_reached(
             let Some(world) = unless_refused(world)? else { continue };
             let ready = script::evaluate("document.readyState", world.execution_context_id);
             let ready = unless_refused(session.call(&ready).await.map_err(JobError::from))?;
-            let complete = ready.is_some_and(|ready| ready.result.value == Some("complete".into()));
+            let Some(Value::String(ready)) = ready.and_then(|ready| ready.result.value) else { continue };
+            let is_complete = ready == "complete";
             // The event may follow the state later: an event handler shows a dialog, or something is loaded only when a
-            // frame has drawn it. So the state must be complete again after some frames.
-            let now = (state.documents, state.dialogs);
-            if !complete || complete_at.replace(now) != Some(now) {
-                confirmed = 0;
-                needed.store(if complete { READY_STATE_FRAMES } else { 0 }, Relaxed);
+            // frame has drawn it. So the page gets frames, and the state must be complete again after some.
+            let now = (state.documents, state.dialogs, ready);
+            if seen.as_ref() != Some(&now) {
+                (seen, confirmed) = (Some(now), 0);
+                needed.store(if is_complete { READY_STATE_FRAMES } else { 0 }, Relaxed);
                 continue;
             }
-            if needed.load(Relaxed) > 0 {
+            if needed.load(Relaxed) > 0 || now.2 == "loading" {
                 continue;
             }
-            if watched.borrow().navigation_cancelled {
-                return Ok(());
+            if is_complete {
+                if watched.borrow().navigation_cancelled {
+                    return Ok(());
+                }
+                confirmed += 1;
             }
-            confirmed += 1;
             if confirmed >= MAX_COMPLETE_READS {
-                return Err(JobError::Refused(Refusal::LoadStopped));
+                if !script::is_true_in_a_frame(session, DELAYS_LOAD).await? {
+                    return Err(JobError::Refused(Refusal::LoadStopped));
+                }
+                confirmed = 0;
             }
             needed.store(READY_STATE_FRAMES, Relaxed);
         }

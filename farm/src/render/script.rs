@@ -13,7 +13,7 @@ use chromiumoxide_cdp::cdp::{
     },
     js_protocol::runtime::{CallFunctionOnParams, EvaluateParams, ExceptionDetails, ExecutionContextId},
 };
-use platen_cdp::CdpError;
+use platen_cdp::{CdpError, Session};
 use platen_shared::{job::Expression, refusal::Refusal};
 use serde::Deserialize;
 use serde_json::Value;
@@ -116,6 +116,22 @@ impl Rendering<'_> {
         }
         Ok(found.into_iter().flatten().collect())
     }
+}
+
+/// Whether a script, an expression, is true in the isolated world of the page's document or in that of one of its frames.
+pub(super) async fn is_true_in_a_frame(session: &Session, expression: &str) -> Result<bool, JobError> {
+    let tree = session.call(&GetFrameTreeParams {}).await?.frame_tree;
+    for frame in std::iter::once(&tree.frame.id).chain(descendants(&tree)) {
+        let value = async {
+            let world = session.call(&create_world(frame.inner())).await?.execution_context_id;
+            Ok(session.call(&evaluate(expression, world)).await?.result.value)
+        };
+        // Refused if the frame has just navigated.
+        if unless_refused(value.await)?.flatten() == Some(Value::Bool(true)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The frames within a page.

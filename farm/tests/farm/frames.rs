@@ -11,6 +11,7 @@ use crate::support::{
 
 tests! {
     "a resource that only a frame loads does not keep a page from loading" => loads,
+    "a page that needs a frame to load has it at once" => frames_to_load,
     "what is fetched for later is not awaited" => fetched_for_later,
     "a resource that only layout requests is awaited" => requested_by_layout,
     "animation frames of workers run, also when they are the last" => workers,
@@ -65,6 +66,25 @@ async fn loads(shared: Arc<Shared>) {
 /// Green for 40 ticks of a timer, far longer than a page of these tests takes.
 const TICKING: &str = "<!doctype html><html style='background:green'><body style='margin:0'><script>let ticks = 0;\
     setInterval(() => ++ticks === 40 && (document.documentElement.style.background = 'red'), 50)</script>";
+
+async fn frames_to_load(shared: Arc<Shared>) {
+    let site = &shared.site;
+    site.put("/part.svg", Reply::of("image/svg+xml", SHEET));
+    let used = "<svg width=9 height=9><use href='/part.svg#a'/></svg>";
+    for content in [
+        used,
+        "<svg width=9 height=9><use href='/empty#a'/></svg>",
+        &format!("<div><template shadowrootmode=open>{used}</template></div>"),
+        &format!("<script>document.body.insertAdjacentHTML('beforeend', `{used}`)</script>"),
+        &format!("<iframe width=9 height=9 srcdoc=\"{used}\"></iframe>"),
+        "<iframe width=9 height=9 id=f></iframe><script>f.contentDocument.write('x');\
+         requestAnimationFrame(() => f.contentDocument.close())</script>",
+    ] {
+        let page = url(&site.at(&Site::markup(&format!("{TICKING}{content}"))));
+        shared.expect_green(&page).await;
+        shared.file(&to(pdf(), page)).await;
+    }
+}
 
 async fn fetched_for_later(shared: Arc<Shared>) {
     for content in [

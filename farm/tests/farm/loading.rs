@@ -1,13 +1,57 @@
 //! Pages whose `load` event comes late, never, or beside something that fails.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use platen_harness::site::Reply;
 
-use crate::support::{GREEN_PAGE, Shared, site::Site, url, waiting};
+use crate::support::{GREEN_PAGE, Shared, farm_process::FarmProcess, html, send, site::Site, url, waiting};
 
 tests! {
+    "a document that a script keeps open is waited for" => kept_open,
+    "a frame that is never closed takes the time of its job" => never_closed,
     "a worker without a script does not end its page" => no_worker_script,
+}
+
+/// In frames and in the page itself, by markup and by URL: each is green once it has loaded, seconds after its scripts have run.
+async fn kept_open(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let frame = "<iframe id=f></iframe><script>const inner = f.contentDocument; inner.write('x');\
+        setTimeout(() => inner.close(), 3000)</script>";
+    let picture = site.at("/late.svg");
+    let latest = Reply::of("image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'/>");
+    let latest = site.put("/latest.svg", latest.after(Duration::from_secs(5)));
+    // The new document waits for the picture of the one before.
+    let opened = |picture: &str, close: &str| {
+        format!(
+            "<img src='{picture}'><script>setTimeout(() => {{ document.open(); document.write(`<script>\
+             onload = () => document.documentElement.style.background = 'green'</scr` + `ipt>x`); {close} }})</script>"
+        )
+    };
+    for content in [
+        frame.to_owned(),
+        format!("<iframe srcdoc=\"{frame}\"></iframe>"),
+        format!("<iframe sandbox='allow-scripts allow-same-origin' srcdoc=\"{frame}\"></iframe>"),
+        frame.replace("'x'", &format!("`<img src='{picture}'>`")),
+        format!("<video src='data:video/mp4;base64,AAAA'></video>{frame}"),
+        opened(&picture, "setTimeout(() => document.close(), 3000)"),
+        opened(&latest, "document.close()"),
+    ] {
+        let page = format!(
+            "<!doctype html><html style='background:red'><body><script>\
+             onload = () => document.documentElement.style.background = 'green'</script>{content}"
+        );
+        for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
+            shared.expect_green(&job).await;
+        }
+    }
+}
+
+async fn never_closed(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let page = html("<iframe id=f></iframe><script>f.contentDocument.write('x')</script>");
+    let (status, refusal) = send(&farm, &page, 6_000).await;
+    assert_eq!((status, String::from_utf8_lossy(&refusal).as_ref()), (504, r#"{"code":"deadline"}"#));
+    farm.end().await;
 }
 
 async fn no_worker_script(shared: Arc<Shared>) {
