@@ -27,7 +27,6 @@ use super::{
     RenderedFile, capture, frame_loop,
     load_state::{LoadState, reach},
     navigations::{MAX_NAVIGATIONS, navigation_error},
-    remaining_wait::CAPTURE_RESERVE,
     rendering::Rendering,
     script::{self, unless_refused},
     settle,
@@ -49,7 +48,7 @@ pub(super) async fn capture_last(
     loading: PhaseGuard<'_>,
 ) -> Result<RenderedFile, JobError> {
     let (session, state) = (rendering.session, rendering.state.clone());
-    let last_navigation = rendering.deadline.checked_sub(CAPTURE_RESERVE).unwrap_or(rendering.deadline);
+    let last_navigation = rendering.last_wait();
     let stopping = async {
         sleep_until(last_navigation).await;
         // The renderer receives no command during a navigation.

@@ -152,13 +152,13 @@ const MAX_RESOURCE_FRAMES: u32 = 3;
 
 /// Waits for the resources that are loading now, except those that [`Rendering::give_up_drawn`] gave up.
 pub(super) async fn wait_for_resources(rendering: &mut Rendering<'_>) {
-    wait_for_resources_until(rendering, Instant::now() + RESOURCE_TIMEOUT).await;
+    wait_for_resources_until(rendering, rendering.until(RESOURCE_TIMEOUT)).await;
 }
 
 /// Waits for the resources that are loading now and for those that the page requests in the frames after
 /// that. Afterwards the page has had a frame with the loaded resources.
 pub(super) async fn settle_resources(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    let until = Instant::now() + RESOURCE_TIMEOUT;
+    let until = rendering.until(RESOURCE_TIMEOUT);
     for _ in 0..MAX_RESOURCE_FRAMES {
         if !rendering.is_loading_drawn() {
             break;

@@ -15,13 +15,24 @@ use super::{
 
 /// The network is idle after this time without a request in progress.
 const NETWORK_IDLE_MS: f64 = 500.0;
-/// Waits for the network to be idle and for a navigation end before the deadline by this time. Then the page is captured as
-/// it is.
-pub(super) const CAPTURE_RESERVE: Duration = Duration::from_secs(2);
+/// Waits for the network to be idle, for a navigation and for resources end before the deadline by this time. Then the page is
+/// captured as it is.
+const CAPTURE_RESERVE: Duration = Duration::from_secs(2);
 /// Times shorter than this are rounding errors and count as zero.
 const EPSILON_MS: f64 = 0.001;
 
 impl Rendering<'_> {
+    /// The end of a wait for something without which the page can be captured as well: after this time, and early enough
+    /// before the deadline.
+    pub(super) fn until(&self, longest: Duration) -> Instant {
+        (Instant::now() + longest).min(self.last_wait())
+    }
+
+    /// When such waits end at the latest.
+    pub(super) fn last_wait(&self) -> Instant {
+        self.deadline.checked_sub(CAPTURE_RESERVE).unwrap_or(self.deadline)
+    }
+
     /// Whether the page is waited for after its milestone.
     pub(super) fn waits(&self) -> bool {
         self.waits_for_idle_network() || self.wait_ms > 0.0 || self.has_condition()
@@ -62,8 +73,10 @@ pub(super) struct RemainingWait {
     fixed_ms: f64,
     /// Time in which the conditions may still become true; `None` if none is awaited.
     pub(super) condition_ms: Option<f64>,
-    /// When a wait for the network to be idle ends at the latest; `None` if it is not awaited.
-    idle_until: Option<Instant>,
+    /// When a wait for a request ends at the latest.
+    last: Instant,
+    /// The network is to be idle.
+    network_idle: bool,
     /// The network was not idle in time.
     pub(super) was_cut_off: bool,
     /// Until when real time has been subtracted.
@@ -72,12 +85,13 @@ pub(super) struct RemainingWait {
 
 impl RemainingWait {
     /// A wait for the network to be idle, if `network_idle`, and then for `fixed_ms`, and at the same time for
-    /// conditions, if `condition`. `since` is when the latest request started or ended.
+    /// conditions, if `condition`. `since` is when the latest request started or ended. `last` is when a wait for a request ends.
     pub(super) fn new(
         network_idle: bool,
         fixed_ms: f64,
         condition: bool,
         since: Option<Instant>,
+        last: Instant,
         deadline: Instant,
     ) -> Self {
         let at = Instant::now();
@@ -87,7 +101,8 @@ impl RemainingWait {
             since,
             fixed_ms,
             condition_ms: condition.then_some(left_ms),
-            idle_until: network_idle.then(|| deadline.checked_sub(CAPTURE_RESERVE).unwrap_or(at)),
+            last,
+            network_idle,
             was_cut_off: false,
             at,
         }
@@ -121,8 +136,7 @@ impl RemainingWait {
         if self.is_idle() && self.condition_ms.is_none() {
             return self.fixed_ms;
         }
-        let left = self.idle_until.map(|until| until.saturating_duration_since(Instant::now()));
-        left.map_or(MAX_OPEN_TIME, |left| left.min(MAX_OPEN_TIME)).as_secs_f64() * 1_000.0
+        self.last.saturating_duration_since(Instant::now()).min(MAX_OPEN_TIME).as_secs_f64() * 1_000.0
     }
 
     /// Subtracts the real time since the last call, or since the beginning of the wait.
@@ -134,7 +148,7 @@ impl RemainingWait {
     pub(super) fn pass(&mut self, step_ms: f64, state: &LoadState) {
         self.at = Instant::now();
         self.condition_ms = self.condition_ms.map(|left_ms| left_ms - step_ms);
-        if !self.is_over() && self.idle_until.is_some_and(|until| self.at >= until) {
+        if !self.is_over() && self.network_idle && self.at >= self.last {
             self.was_cut_off |= !self.is_idle();
             (self.idle_ms, self.fixed_ms) = (0.0, 0.0);
         } else if self.is_idle() {
@@ -157,14 +171,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn real_time_counts_in_full() {
         let deadline = Instant::now() + Duration::from_secs(30);
-        let mut wait = RemainingWait::new(false, 3_000.0, false, None, deadline);
+        let mut wait = RemainingWait::new(false, 3_000.0, false, None, deadline, deadline);
         for late_ms in [16, 400, 1_600, 984] {
             assert!(!wait.is_over());
             advance(Duration::from_millis(late_ms)).await;
             wait.pass_real_time(&LoadState::empty());
         }
         assert!(wait.is_over());
-        let mut wait = RemainingWait::new(false, 100.0, false, None, deadline);
+        let mut wait = RemainingWait::new(false, 100.0, false, None, deadline, deadline);
         advance(Duration::from_millis(100)).await;
         wait.at = Instant::now();
         wait.pass_real_time(&LoadState::empty());
@@ -174,14 +188,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_stops_the_clock_no_longer_than_it_counts() {
         let (now, deadline) = (Instant::now(), Instant::now() + Duration::from_secs(30));
-        let stops_for = |network_idle, condition, deadline| {
-            RemainingWait::new(network_idle, 700.0, condition, None, deadline).request_timeout_ms()
+        let stops_for = |network_idle, condition, seconds| {
+            let last = now + Duration::from_secs(seconds);
+            RemainingWait::new(network_idle, 700.0, condition, None, last, deadline).request_timeout_ms()
         };
         for (found, expected) in [
-            (stops_for(false, false, deadline), 700.0),
-            (stops_for(true, false, deadline), 10_000.0),
-            (stops_for(false, true, deadline), 10_000.0),
-            (stops_for(true, false, now + Duration::from_secs(5)), 3_000.0),
+            (stops_for(false, false, 28), 700.0),
+            (stops_for(true, false, 28), 10_000.0),
+            (stops_for(false, true, 28), 10_000.0),
+            (stops_for(true, false, 3), 3_000.0),
+            (stops_for(false, true, 3), 3_000.0),
         ] {
             assert!((found - expected).abs() < EPSILON_MS, "{found} instead of {expected}");
         }

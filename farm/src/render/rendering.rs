@@ -21,7 +21,7 @@ use platen_cdp::{CdpError, Reply, Session};
 use platen_shared::job::RenderJob;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
@@ -242,8 +242,9 @@ impl<'a> Rendering<'a> {
     /// Receives what the page's main thread has reported up to now, if it responds. The browser process sends the file of a
     /// capture, which may arrive before the renderer's report of a navigation that the capture has caused.
     pub(super) async fn receive_events(&self) {
+        let response = self.stall_meter().watch(self.session.call(&GetIsolateIdParams {}));
         // The file is complete, whatever the page does now.
-        drop(self.stall_meter().watch(self.session.call(&GetIsolateIdParams {})).await);
+        drop(timeout_at(self.last_wait(), response).await);
     }
 
     /// Whether a request for something that is drawn is in progress and still waited for.

@@ -52,6 +52,7 @@ pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<bool, JobErr
         rendering.wait_ms,
         rendering.has_condition(),
         rendering.load_state().since,
+        rendering.last_wait(),
         rendering.deadline,
     );
     let waiting = pass_wait(rendering, &mut left).await?;
