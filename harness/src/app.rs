@@ -46,6 +46,8 @@ pub struct Options {
     pub database: Option<DatabaseLocation>,
     /// The limit of open files of `platen up`; `None` is that of the test.
     pub file_limit: Option<u64>,
+    /// Whether permissions of files hold for `platen up` where root starts it as well.
+    pub obeys_permissions: bool,
     /// The file of the certificates that `platen up` trusts; `None` is those of the system.
     pub trusted: Option<PathBuf>,
     /// Spin variables by name that differ from their defaults.
@@ -64,6 +66,7 @@ impl Options {
             arguments,
             database: None,
             file_limit: None,
+            obeys_permissions: false,
             trusted: None,
             variables: Vec::new(),
         }

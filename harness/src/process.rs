@@ -48,8 +48,9 @@ pub fn in_session(command: &Command, stop_signal: Signal) -> Command {
     // `setpriv` instead of `pre_exec`, which needs unsafe code. A service has a session of its own, and where the
     // kernel schedules sessions as groups, that decides its share of the CPU.
     wrapped.args(["--pdeathsig", name_of(stop_signal), "--", "setsid"]);
-    // Under `nohup` and in the background of a shell a program would ignore them.
-    wrapped.args(["env", "--default-signal=HUP,INT"]);
+    // Under `nohup` and in the background of a shell a program would ignore the first two. The other one ends a program that
+    // writes beyond a limit of file sizes; without it the write fails, which is how cases let writes fail.
+    wrapped.args(["env", "--default-signal=HUP,INT", "--ignore-signal=XFSZ"]);
     wrapped.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {

@@ -176,10 +176,7 @@ pub(crate) enum DbError {
     Statement {
         /// The message of SQLite or of the server.
         message: String,
-        /// The disk or the database is full.
-        full: bool,
-        /// Nothing was done because of other clients.
-        is_busy: bool,
+        outcome: Outcome,
     },
     #[error("a statement must begin with SELECT, INSERT, UPDATE, DELETE, REPLACE or WITH")]
     Kind,
@@ -193,12 +190,13 @@ impl DbError {
     /// What the error says about the statement.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Self::Unopened(_) | Self::Absent(_) | Self::Busy | Self::Statement { is_busy: true, .. } => {
-                Outcome::NotRun
-            }
+            Self::Unopened(_) | Self::Absent(_) => Outcome::Away,
+            Self::Busy => Outcome::NotRun,
             Self::Unreachable(_) => Outcome::Unknown,
-            Self::Statement { full: true, .. } => Outcome::NoDisk,
-            _ => Outcome::Failed,
+            Self::Statement { outcome, .. } => *outcome,
+            Self::Missing(_) | Self::Unauthorized | Self::Kind | Self::TooLarge | Self::Panicked => {
+                Outcome::Failed
+            }
         }
     }
 

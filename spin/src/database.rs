@@ -47,7 +47,7 @@ thread_local! {
 /// A statement that failed, or a row that does not match the schema.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// The database is busy or cannot be reached, or its disk is full or fails.
+    /// The database is busy, cannot be reached or cannot work, such as for a full disk.
     #[error("the database is not available: {1}")]
     Unavailable(Outcome, sqlite::Error),
     /// The database refused the statement.
@@ -133,7 +133,7 @@ fn outcome_of(error: &sqlite::Error) -> Outcome {
         sqlite::Error::Io(text) => outcome(text),
         // Spin's error of a libSQL client that it cannot create.
         sqlite::Error::InvalidConnection => Outcome::NotRun,
-        sqlite::Error::DatabaseFull => Outcome::NoDisk,
+        sqlite::Error::DatabaseFull => Outcome::Unable,
         _ => Outcome::Failed,
     }
 }

@@ -5,31 +5,24 @@
 
 use platen_statements::Outcome;
 
-const NOT_RUN: &[&str] = &[
-    "Timed out while opening database connection",
-    "Too many concurrent requests",
-    "database is locked",
-    "SQLITE_BUSY",
-    // sqld interrupts what runs on a connection, and thereby undoes it, if the client closes the response to the statement
-    // before at its last row. Spin does.
-    "SQLITE_INTERRUPT",
-    // For lack of file descriptors or memory.
-    "unable to open database file",
-    "out of memory",
-    "error trying to connect",
-    "tcp connect error",
-    "dns error",
+/// Texts of the client and of the server; the others are those of SQLite's codes.
+const TEXTS: &[(&str, Outcome)] = &[
+    ("Timed out while opening database connection", Outcome::NotRun),
+    ("Too many concurrent requests", Outcome::NotRun),
+    ("TRANSACTION_BUSY", Outcome::NotRun),
     // The connection was idle for 10 s, or the server has restarted since.
-    "The stream has expired",
-    "invalid baton",
-];
-const UNKNOWN: &[&str] = &[
-    "Hrana: `http error",
-    "error reading a body from connection",
+    ("The stream has expired", Outcome::NotRun),
+    ("invalid baton", Outcome::NotRun),
+    ("error trying to connect", Outcome::Away),
+    ("tcp connect error", Outcome::Away),
+    ("dns error", Outcome::Away),
+    ("Hrana: `http error", Outcome::Unknown),
+    ("error reading a body from connection", Outcome::Unknown),
     // sqld gives the write lock of a connection to another one after 5 s.
-    "Transaction timed-out",
+    ("Transaction timed-out", Outcome::Unknown),
+    // The operator of the server allows no writing, or nothing at all.
+    ("BLOCKED", Outcome::Unable),
 ];
-const NO_DISK: &[&str] = &["database or disk is full", "SQLITE_FULL", "disk I/O error", "SQLITE_IOERR"];
 
 /// What an error with this text says about its statement.
 #[must_use]
@@ -37,16 +30,10 @@ pub fn outcome(text: &str) -> Outcome {
     if let Some(outcome) = text.split_once(": ").and_then(|(name, _)| name.parse().ok()) {
         return outcome;
     }
-    let has = |texts: &[&str]| texts.iter().any(|part| text.contains(part));
-    if has(NOT_RUN) {
-        Outcome::NotRun
-    } else if has(UNKNOWN) {
-        Outcome::Unknown
-    } else if has(NO_DISK) {
-        Outcome::NoDisk
-    } else {
-        Outcome::Failed
-    }
+    let known = TEXTS.iter().find(|(part, _)| text.contains(part)).map(|(_, outcome)| *outcome);
+    // sqld interrupts what runs on a connection if the client closes the response to the statement before at its last row.
+    // Spin does.
+    known.or_else(|| Outcome::of_sqlite_text(text)).unwrap_or(Outcome::Failed)
 }
 
 /// Whether a source id is of a changed SQLite, as libSQL is: <https://sqlite.org/c3ref/c_source_id.html>. Such an id ends with
@@ -86,9 +73,9 @@ mod tests {
             ),
             (
                 "Hrana: `http error: `error trying to connect: tcp connect error: Connection refused (os error 111)``",
-                Outcome::NotRun,
+                Outcome::Away,
             ),
-            ("unable to open database file", Outcome::NotRun),
+            ("unable to open database file", Outcome::Away),
             ("Hrana: `http error: `connection closed before message completed``", Outcome::Unknown),
             (
                 "Hrana: `cursor error: `cursor error: `error reading a body from connection: unexpected EOF during \
@@ -107,9 +94,20 @@ mod tests {
             ),
             (
                 "Hrana: `stream error: `Error { message: \"SQLite error: database or disk is full\", code: \"SQLITE_FULL\" }``",
-                Outcome::NoDisk,
+                Outcome::Unable,
             ),
-            ("disk I/O error", Outcome::NoDisk),
+            ("disk I/O error", Outcome::Unable),
+            ("attempt to write a readonly database", Outcome::Unable),
+            (
+                "Hrana: `stream error: `Error { message: \"SQLite error: attempt to write a readonly database\", code: \"SQLITE_READONLY\" }``",
+                Outcome::Unable,
+            ),
+            (
+                "Hrana: `stream error: `Error { message: \"Operation was blocked\", code: \"BLOCKED\" }``",
+                Outcome::Unable,
+            ),
+            ("Hrana: `http error: `operation interrupted``", Outcome::Unknown),
+            ("database disk image is malformed", Outcome::Failed),
             (r#"Hrana: `api error: `{"error":"Authentication failed"}``"#, Outcome::Failed),
             ("SQLite error: no such table: usage", Outcome::Failed),
         ] {

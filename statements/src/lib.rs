@@ -25,6 +25,7 @@ mod retry;
 mod role;
 mod scope;
 pub mod sessions;
+mod sqlite_code;
 pub mod templates;
 mod timestamp;
 pub mod usage;

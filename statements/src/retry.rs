@@ -14,13 +14,16 @@ const MIN_DELAY: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {
-    /// The database is busy, or was not reached. The statement has not run.
+    /// The database is busy. The statement has not run.
     NotRun,
+    /// The database was not reached, or cannot be opened. The statement has not run.
+    Away,
     /// The response was lost. The statement may have run.
     Unknown,
-    /// The disk is full or fails, which will not have changed a moment later.
-    NoDisk,
-    /// The statement failed, or its values do not match the schema.
+    /// The database cannot work, which will not have changed a moment later: its disk is full or fails, or its file must not
+    /// be written.
+    Unable,
+    /// The statement failed, its values do not match the schema, or the database is damaged.
     Failed,
 }
 
@@ -42,9 +45,9 @@ pub async fn repeated<T, E>(
             Err(error) => error,
         };
         let is_repeated = match outcome(&error) {
-            Outcome::NotRun => true,
+            Outcome::NotRun | Outcome::Away => true,
             Outcome::Unknown => may_run_twice,
-            Outcome::NoDisk | Outcome::Failed => false,
+            Outcome::Unable | Outcome::Failed => false,
         };
         if !is_repeated || Instant::now() + delay > until {
             return Err(error);

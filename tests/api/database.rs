@@ -19,13 +19,12 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("database/rows_survive_an_outage", rows_survive_outage),
         Case::own_server("database/refunds_survive_an_outage", refunds_survive_outage),
         Case::own_server("database/a_wait_for_the_claim_shortens_the_deadline", deadline_includes_claim),
-        Case::own_server("database/is_read_only", is_read_only),
         Case::own_server("database/file_is_locked", file_is_locked).except(is_server, NO_FILE),
         Case::own_server("database/two_servers_share_a_quota", two_servers).except(is_file, NO_SERVER),
     ]
 }
 
-fn is_file(deployment: Deployment) -> bool {
+pub(crate) fn is_file(deployment: Deployment) -> bool {
     deployment.database == DatabaseKind::File
 }
 
@@ -35,9 +34,9 @@ pub(crate) fn is_server(deployment: Deployment) -> bool {
 
 pub(crate) const NO_FILE: &str = "a server has no file";
 
-const NO_SERVER: &str = "a file has no server";
+pub(crate) const NO_SERVER: &str = "a file has no server";
 
-const UNAVAILABLE: &str = "The service is busy, try again shortly";
+pub(crate) const UNAVAILABLE: &str = "The service is busy, try again shortly";
 
 async fn is_down(stage: Stage) -> Result<()> {
     let mut stand_in = stage.start_stand_in(None).await?;
@@ -250,24 +249,6 @@ async fn deadline_includes_claim(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// What SQLite reports for every write to a file that it may not change.
-const READ_ONLY: &str = "CREATE TRIGGER read_only BEFORE INSERT ON usage \
-    BEGIN SELECT RAISE(FAIL, 'attempt to write a readonly database'); END";
-
-async fn is_read_only(stage: Stage) -> Result<()> {
-    let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
-    let render = || target.minimal().send();
-    stand_in.app.execute(READ_ONLY).await?;
-    for answer in join_all((0..4).map(|_| render())).await {
-        answer?.error(500, "Internal error")?;
-    }
-    ensure!(stand_in.farm.received_in_all() == 0, "something was rendered without a recorded attempt");
-    stand_in.app.execute("DROP TRIGGER read_only").await?;
-    render().await?.file("image/png")?;
-    ensure!(stand_in.app.operator.attempts(&account.id).await? == 1, "one was rendered");
-    Ok(())
-}
-
 /// Another process keeps the lock. A render is refused before its deadline of 30 s.
 async fn file_is_locked(stage: Stage) -> Result<()> {
     const RETRY_TIME: Duration = Duration::from_secs(15);
@@ -311,7 +292,7 @@ async fn two_servers(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn rows(stand_in: &StandIn, expected: i64) -> Result<()> {
+pub(crate) async fn rows(stand_in: &StandIn, expected: i64) -> Result<()> {
     let are_written = async || {
         Ok((stand_in.app.execute("SELECT count(*) FROM attempts").await? == Some(expected)).then_some(()))
     };

@@ -32,13 +32,13 @@ async fn no_memory(stage: Stage) -> Result<()> {
     held.await??.file("image/png")?;
     let has_ended = || size().is_ok_and(|size| size + SPARE_MEMORY <= with_instance);
     wait::until("the instance ends", has_ended).await?;
-    limit(&stand_in, &format!("--as={}:", size()? + SPARE_MEMORY))?;
+    limit(stand_in.app.server_pid(), &format!("--as={}:", size()? + SPARE_MEMORY))?;
     for _ in 0..3 {
         let answer = render().await?;
         answer.error(503, "The server is busy, try again shortly")?;
         ensure!(answer.header("retry-after")? == "1", "{}", answer.summary());
     }
-    limit(&stand_in, "--as=unlimited:")?;
+    limit(stand_in.app.server_pid(), "--as=unlimited:")?;
     render().await?.file("image/png")?;
     let log = stand_in.app.process.log();
     let lines = log.matches("a component gave no response").count();
@@ -59,7 +59,7 @@ async fn no_descriptors(stage: Stage) -> Result<()> {
         async || RawConnection::open_with(&target, request.clone().into_bytes()).await?.answer().await;
     render().await?.file("image/png")?;
     let open = fs::read_dir(format!("/proc/{}/fd", stand_in.app.server_pid()))?.count();
-    limit(&stand_in, &format!("--nofile={}:", open + SPARE_DESCRIPTORS))?;
+    limit(stand_in.app.server_pid(), &format!("--nofile={}:", open + SPARE_DESCRIPTORS))?;
     let mut files = 1;
     for answer in join_all((0..100).map(|_| render())).await {
         let answer = answer?;
@@ -72,10 +72,9 @@ async fn no_descriptors(stage: Stage) -> Result<()> {
     until_counted(&stand_in, &account.id, files).await
 }
 
-/// Changes a soft limit of the server.
-fn limit(stand_in: &StandIn, limit: &str) -> Result<()> {
-    let pid = stand_in.app.server_pid().to_string();
-    let status = Command::new("prlimit").args(["--pid", &pid, limit]).status();
+/// Changes a soft limit of a process.
+pub(crate) fn limit(pid: u32, limit: &str) -> Result<()> {
+    let status = Command::new("prlimit").args(["--pid", &pid.to_string(), limit]).status();
     ensure!(status.context("no prlimit: install util-linux")?.success(), "prlimit {limit} failed");
     Ok(())
 }

@@ -14,6 +14,7 @@ mod connections;
 mod crash;
 mod dashboard;
 mod database;
+mod database_faults;
 mod documents;
 mod egress;
 mod examples;
@@ -127,6 +128,7 @@ fn main() -> anyhow::Result<ExitCode> {
         farm_outages::cases(),
         faults::cases(),
         database::cases(),
+        database_faults::cases(),
         overload::cases(),
         uploads::cases(),
         connections::cases(),

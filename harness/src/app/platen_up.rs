@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
-use nix::sys::signal::Signal;
+use nix::{sys::signal::Signal, unistd::Uid};
 
 use super::{FARM_TOKEN, Options, Running};
 use crate::{
@@ -28,15 +28,14 @@ pub(super) async fn start(
     parent: &Path,
 ) -> Result<Running> {
     share_compiled(data, parent)?;
-    let mut command = match options.file_limit {
-        None => Command::new(&settings.platen),
-        Some(limit) => {
-            let mut command = Command::new("prlimit");
-            command.arg(format!("--nofile={limit}")).arg(&settings.platen);
-            command
-        }
-    };
-    command.arg("up").arg("--data").arg(data);
+    let mut command = Command::new("env");
+    if let Some(limit) = options.file_limit {
+        command.arg("prlimit").arg(format!("--nofile={limit}"));
+    }
+    if options.obeys_permissions && Uid::effective().is_root() {
+        command.args(["setpriv", "--bounding-set=-dac_override"]);
+    }
+    command.arg(&settings.platen).arg("up").arg("--data").arg(data);
     let location = database.location();
     if let Some(url) = location.url() {
         command.args(["--db", url]).envs(location.token.iter().map(|token| ("PLATEN_DB_TOKEN", token)));

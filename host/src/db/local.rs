@@ -12,6 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use platen_statements::Outcome;
 use tokio::{runtime::Handle, task};
 
 use super::{
@@ -86,7 +87,13 @@ impl Pool {
         let mut connection = idle.map_or_else(|| self.connect(), Ok)?;
         // A connection whose thread panics is not used again.
         let result = connection.execute(sql, parameters);
-        self.put(connection);
+        if result.as_ref().is_err_and(|error| error.outcome() == Outcome::Unable) {
+            // The file system may be another one, or was read-only when a connection was opened, which is so for as long as
+            // the connection exists.
+            self.idle.lock().clear();
+        } else {
+            self.put(connection);
+        }
         result
     }
 
@@ -210,23 +217,11 @@ fn into_libsql(value: Value) -> libsql::Value {
 
 /// SQLite's messages about a statement name tables and columns, never the file.
 fn map_error(error: libsql::Error) -> DbError {
-    const BUSY: i32 = 5;
-    const FULL: i32 = 13;
-    const OUT_OF_MEMORY: i32 = 7;
-    const CANNOT_OPEN: i32 = 14;
-    /// `SQLITE_IOERR_NOMEM`, and those of the index of the log: `_SHMOPEN`, `_SHMSIZE` and `_SHMMAP`.
-    const OUT_OF_RESOURCES: [i32; 4] = [3082, 4618, 4874, 5386];
     match error {
-        // The statement was rolled back.
-        libsql::Error::SqliteFailure(code, _)
-            if matches!(code & 0xff, OUT_OF_MEMORY | CANNOT_OPEN) || OUT_OF_RESOURCES.contains(&code) =>
-        {
-            DbError::unopened(error)
-        }
-        libsql::Error::SqliteFailure(code, message) => {
-            let code = code & 0xff;
-            DbError::Statement { message, full: code == FULL, is_busy: code == BUSY }
-        }
+        libsql::Error::SqliteFailure(code, message) => match Outcome::of_sqlite_code(code) {
+            Outcome::Away => DbError::unopened(libsql::Error::SqliteFailure(code, message)),
+            outcome => DbError::Statement { message, outcome },
+        },
         other => DbError::unreachable(other),
     }
 }
@@ -239,4 +234,31 @@ fn size(value: &Value) -> usize {
             Value::Blob(bytes) => bytes.len(),
             Value::Null | Value::Integer(_) | Value::Real(_) => 0,
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_connection_that_cannot_write_is_replaced() {
+        for (pragma, message) in [
+            ("query_only = ON", "attempt to write a readonly database"),
+            ("max_page_count = 3", "database or disk is full"),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let pool = Pool::open(&directory.path().join("a.db"), Purpose::Serve).await.unwrap();
+            pool.run_script("CREATE TABLE t (a BLOB)".to_owned()).await.unwrap();
+            let work = move || {
+                for connection in pool.idle.lock().iter() {
+                    connection.run_script(&format!("PRAGMA {pragma}"))?;
+                }
+                let insert = || pool.execute("INSERT INTO t VALUES (zeroblob(50000))", Vec::new());
+                let error = insert().unwrap_err();
+                assert_eq!((error.to_string().as_str(), error.outcome()), (message, Outcome::Unable));
+                insert()
+            };
+            blocking(work).await.unwrap();
+        }
+    }
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 use url::Url;
 
 use super::{DbError, queue::Queued};
-use hrana::{Failure, InvalidResponse, Outcome, PipelineResult, Request, Statement, write};
+use hrana::{Failure, InvalidResponse, PipelineResult, Request, Statement, StreamResult, write};
 
 /// Longer than the deadline of a render, so that the edge learns of a claim that took effect too late.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(45);
@@ -58,7 +58,7 @@ impl Client {
         };
         let mut outcomes = outcomes.into_iter();
         for queued in batch {
-            let result = outcomes.next().map_or_else(|| Err(missing.clone()), Outcome::into_rows);
+            let result = outcomes.next().map_or_else(|| Err(missing.clone()), StreamResult::into_rows);
             let _ = queued.reply.send(result);
         }
     }
@@ -74,7 +74,7 @@ impl Client {
     async fn send<'a>(
         &self,
         requests: impl IntoIterator<Item = Request<'a>>,
-    ) -> Result<Vec<Outcome>, DbError> {
+    ) -> Result<Vec<StreamResult>, DbError> {
         let requests: Vec<_> = requests.into_iter().chain(iter::once(Request::Close)).collect();
         let address = format!("{}/v3/pipeline", self.server.as_str().trim_end_matches('/'));
         let mut request = self.http.post(address).json(&json!({ "baton": null, "requests": requests }));
@@ -90,11 +90,11 @@ impl Client {
                 Ok(result.results)
             }
             401 | 403 => Err(DbError::Unauthorized),
-            _ => {
+            status => {
                 let error = response.error_for_status_ref().err();
-                // A request that cannot be carried out has the status 400 and an error of Hrana.
+                // A request that cannot be carried out has an error of Hrana, and the status 400 if that is its fault.
                 match response.json::<Failure>().await {
-                    Ok(failure) => Err(failure.into()),
+                    Ok(failure) => Err(failure.of_request(status >= 500)),
                     Err(other) => Err(DbError::unreachable(error.unwrap_or(other))),
                 }
             }

@@ -1,6 +1,7 @@
 //! The messages of Hrana 3 in JSON, as far as statements need them.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD, prelude::BASE64_STANDARD_NO_PAD};
+use platen_statements::Outcome;
 use serde::{Deserialize, Serialize};
 
 use crate::db::{DbError, Row, Value};
@@ -21,17 +22,17 @@ pub(super) struct Statement<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct PipelineResult {
-    pub(super) results: Vec<Outcome>,
+    pub(super) results: Vec<StreamResult>,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Outcome {
+pub(super) enum StreamResult {
     Ok { response: Response },
     Error { error: Failure },
 }
 
-impl Outcome {
+impl StreamResult {
     pub(super) fn into_rows(self) -> Result<Vec<Row>, DbError> {
         match self {
             Self::Ok { response: Response::Execute { result } } => {
@@ -67,16 +68,39 @@ pub(super) struct Failure {
     pub(super) code: Option<String>,
 }
 
-impl From<Failure> for DbError {
-    fn from(failure: Failure) -> Self {
-        let code = failure.code.as_deref().unwrap_or_default();
-        let is_busy = code.starts_with("SQLITE_BUSY") || BUSY.contains(&failure.message.as_str());
-        Self::Statement { full: code == "SQLITE_FULL", is_busy, message: failure.message }
+impl Failure {
+    /// What it says about the statement, if its code or the server's text is a known one.
+    fn outcome(&self) -> Option<Outcome> {
+        let named = self.code.as_deref().unwrap_or(&self.message);
+        let of_server = OF_SERVER.into_iter().find(|(text, _)| *text == named);
+        of_server.map(|(_, outcome)| outcome).or_else(|| Outcome::of_sqlite_text(self.code.as_deref()?))
+    }
+
+    /// The error of a request that was not carried out.
+    pub(super) fn of_request(self, is_of_server: bool) -> DbError {
+        let outcome = self.outcome().or_else(|| Outcome::of_sqlite_text(&self.message));
+        let other = if is_of_server { Outcome::Unknown } else { Outcome::Failed };
+        DbError::Statement { outcome: outcome.unwrap_or(other), message: self.message }
     }
 }
 
-/// The errors without a code of a server that did nothing because of other clients.
-const BUSY: [&str; 2] = ["Too many concurrent requests", "Timed out while opening database connection"];
+impl From<Failure> for DbError {
+    fn from(failure: Failure) -> Self {
+        let outcome = failure.outcome().unwrap_or(Outcome::Failed);
+        Self::Statement { outcome, message: failure.message }
+    }
+}
+
+/// The server's own errors, by their code or, if they have none, by their text.
+const OF_SERVER: [(&str, Outcome); 5] = [
+    ("Too many concurrent requests", Outcome::NotRun),
+    ("Timed out while opening database connection", Outcome::NotRun),
+    ("TRANSACTION_BUSY", Outcome::NotRun),
+    // The write lock was given to another connection.
+    ("TRANSACTION_TIMEOUT", Outcome::Unknown),
+    // Its operator allows no writing, or nothing at all.
+    ("BLOCKED", Outcome::Unable),
+];
 
 /// A value in Hrana's JSON; integers are text, because JSON numbers hold 53 bits in many implementations.
 #[derive(Serialize, Deserialize)]

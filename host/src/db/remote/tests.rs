@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::join_all;
 use http_body_util::BodyExt as _;
 use platen_harness::loopback::{Loopback, full};
+use platen_statements::Outcome;
 use serde_json::Value as Json;
 use tokio::time::sleep;
 
@@ -71,6 +72,55 @@ async fn only_a_statement_that_did_nothing_is_retried() {
         let result = open(url).await.query_when_available("INSERT INTO t VALUES (1)").await;
         assert_eq!(result.is_ok(), calls == 4, "{message} {code:?}");
         assert_eq!(counts.all.load(Ordering::SeqCst), calls, "{message} {code:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_error_says_whether_the_server_can_work() {
+    for (code, expected) in [
+        ("SQLITE_BUSY", Outcome::NotRun),
+        ("SQLITE_LOCKED_SHAREDCACHE", Outcome::NotRun),
+        ("SQLITE_PROTOCOL", Outcome::NotRun),
+        ("TRANSACTION_BUSY", Outcome::NotRun),
+        ("SQLITE_CANTOPEN", Outcome::Away),
+        ("SQLITE_NOMEM", Outcome::Away),
+        ("TRANSACTION_TIMEOUT", Outcome::Unknown),
+        ("SQLITE_IOERR", Outcome::Unable),
+        ("SQLITE_IOERR_WRITE", Outcome::Unable),
+        ("SQLITE_READONLY", Outcome::Unable),
+        ("SQLITE_FULL", Outcome::Unable),
+        ("SQLITE_PERM", Outcome::Unable),
+        ("SQLITE_NOLFS", Outcome::Unable),
+        ("BLOCKED", Outcome::Unable),
+        ("SQLITE_CORRUPT", Outcome::Failed),
+        ("SQLITE_NOTADB", Outcome::Failed),
+        ("SQLITE_CONSTRAINT", Outcome::Failed),
+    ] {
+        let (_server, url, _) = server(1, json!({ "message": "m", "code": code })).await;
+        let error = open(url).await.query("UPDATE t SET a = 1", vec![]).await.unwrap_err();
+        assert_eq!((error.outcome(), error.to_string().as_str()), (expected, "m"), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_carried_out_says_so_too() {
+    for (status, error, expected) in [
+        (503, "Timed out while opening database connection", Outcome::NotRun),
+        (500, "disk I/O error", Outcome::Unable),
+        (500, "unable to open database file", Outcome::Away),
+        (500, "database disk image is malformed", Outcome::Failed),
+        (500, "Failed to connect to primary", Outcome::Unknown),
+        (400, "Namespace `x` doesn't exist", Outcome::Failed),
+    ] {
+        let server = Loopback::start(move |_: http::Request<hyper::body::Incoming>| async move {
+            let mut response = http::Response::new(full(json!({ "error": error }).to_string()));
+            *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+            Ok(response)
+        });
+        let server = server.await.unwrap();
+        let database = open(Url::parse(&server.url()).unwrap()).await;
+        let failed = database.query("UPDATE t SET a = 1", vec![]).await.unwrap_err();
+        assert_eq!((failed.outcome(), failed.to_string().as_str()), (expected, error), "{status}");
     }
 }
 
