@@ -9,19 +9,23 @@ mod remote;
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
+    pin::pin,
     sync::Arc,
     time::Instant,
 };
 
-use platen_statements::{Outcome, repeated};
+use platen_statements::{Outage, Outcome, Verdict, repeated};
 use prometheus_client::{
     metrics::{counter::Counter, histogram::Histogram},
     registry::Registry,
 };
 use secrecy::SecretString;
-use tokio::task::{self, JoinHandle};
+use tokio::{
+    task::{self, JoinHandle},
+    time::timeout,
+};
 
-use queue::{Queued, StatementQueue};
+use queue::{Queued, StatementQueue, TURN_TIMEOUT};
 
 pub(crate) use location::{Location, Purpose};
 pub(crate) use platen_statements::Value;
@@ -39,6 +43,7 @@ pub struct Database {
     backend: Backend,
     reads: Arc<StatementQueue>,
     writes: Arc<StatementQueue>,
+    outage: Arc<Outage>,
     /// Measures the statements that are sent through this handle and its clones.
     pub(crate) statements: StatementMetrics,
 }
@@ -81,10 +86,12 @@ impl Database {
             StatementQueue::new(max_concurrent, max_batch, move |batch| backend.start(batch))
         };
         let (reads, writes) = (queue(max_reads, 1), queue(1, max_batch));
-        Ok(Self { backend, reads, writes, statements: StatementMetrics::default() })
+        let (outage, statements) = (Arc::default(), StatementMetrics::default());
+        Ok(Self { backend, reads, writes, outage, statements })
     }
 
-    /// The rows of one statement, in its turn; text after the first statement is ignored.
+    /// The rows of one statement, in its turn; text after the first statement is ignored. An outage that has lasted for some
+    /// time is an error at once.
     pub(crate) async fn execute(
         &self,
         flow: Flow,
@@ -92,7 +99,48 @@ impl Database {
         parameters: Vec<Value>,
     ) -> Result<Vec<Row>, DbError> {
         let queue = if is_write(&sql)? { &self.writes } else { &self.reads };
-        self.statements.measure(queue.run(flow, sql, parameters)).await
+        let run = async {
+            match self.outage.judge(Instant::now()) {
+                Verdict::Send => self.observed(queue.run(flow, sql, parameters)).await,
+                Verdict::Refuse => Err(DbError::Outage),
+                Verdict::RefuseAndCheck => {
+                    let database = self.clone();
+                    tokio::spawn(async move {
+                        let check = database.reads.run(Flow::default(), Outage::CHECK.to_owned(), Vec::new());
+                        database.observed(check).await
+                    });
+                    Err(DbError::Outage)
+                }
+            }
+        };
+        self.statements.measure(run).await
+    }
+
+    /// Runs a statement, and records what it shows of an outage.
+    async fn observed(
+        &self,
+        statement: impl Future<Output = Result<Vec<Row>, DbError>>,
+    ) -> Result<Vec<Row>, DbError> {
+        let began = Instant::now();
+        let mut statement = pin!(statement);
+        loop {
+            match timeout(Outage::CHECK_TIME, statement.as_mut()).await {
+                Ok(result) => {
+                    let outcome = result.as_ref().err().map(DbError::outcome);
+                    self.outage.record(began, outcome, Instant::now());
+                    return result;
+                }
+                // It does not wait for its turn any more. A statement on a file may wait for as long for its lock.
+                Err(_) if self.is_server() && began.elapsed() > TURN_TIMEOUT => {
+                    self.outage.failed(began, Instant::now());
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn is_server(&self) -> bool {
+        matches!(self.backend, Backend::Server(_))
     }
 
     /// Runs the statements of a script on a connection of its own, and again while the database is busy or absent. If one
@@ -170,6 +218,9 @@ pub(crate) enum DbError {
     /// The statement was not run, because others took too long.
     #[error("the database is busy")]
     Busy,
+    /// The statement was not sent, because the database has not answered others for some time.
+    #[error("the database has not answered for some time")]
+    Outage,
     #[error("the database server refused the token")]
     Unauthorized,
     #[error("{message}")]
@@ -193,6 +244,7 @@ impl DbError {
             Self::Unopened(_) | Self::Absent(_) => Outcome::Away,
             Self::Busy => Outcome::NotRun,
             Self::Unreachable(_) => Outcome::Unknown,
+            Self::Outage => Outcome::Unable,
             Self::Statement { outcome, .. } => *outcome,
             Self::Missing(_) | Self::Unauthorized | Self::Kind | Self::TooLarge | Self::Panicked => {
                 Outcome::Failed

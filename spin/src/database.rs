@@ -6,19 +6,21 @@
 
 use std::{
     cell::{Cell, RefCell},
+    pin::pin,
     time::{Duration, Instant},
 };
 
-use platen_statements::{Backend, DataError, Outcome, Row, Value};
+use platen_statements::{Backend, DataError, Outage, Outcome, RETRY_TIME, Row, Value, Verdict};
 use spin_sdk::{
     sqlite::{self, Connection},
     time::sleep,
+    wit_bindgen,
 };
 
 use crate::{
     outcome::{is_changed_sqlite, outcome},
     platform,
-    statement_queue::StatementQueue,
+    statement_queue::{STALL_TIME, StatementQueue},
 };
 
 /// Statements that an instance runs at once on a file; the others wait here. On a platform that queues them itself there
@@ -43,6 +45,7 @@ thread_local! {
     /// Whether the database is a file, once it is known.
     static IS_FILE: Cell<Option<bool>> = const { Cell::new(None) };
 }
+static OUTAGE: Outage = Outage::new();
 
 /// A statement that failed, or a row that does not match the schema.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +69,7 @@ impl Backend for Database {
     type Error = DatabaseError;
 
     async fn execute(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, DatabaseError> {
-        let rows = execute(sql, values).await.map_err(|error| match outcome_of(&error) {
+        let rows = run(sql, values).await.map_err(|error| match outcome_of(&error) {
             Outcome::Failed => DatabaseError::Failed(error),
             outcome => DatabaseError::Unavailable(outcome, error),
         })?;
@@ -90,9 +93,43 @@ impl Backend for Database {
     }
 }
 
+/// Runs a statement, unless the database is known to be away. A platform that queues statements knows that itself.
+async fn run(sql: &str, values: &[Value]) -> Result<Vec<sqlite::RowResult>, sqlite::Error> {
+    if platform::is_platen_up() {
+        return execute(sql, values).await;
+    }
+    let verdict = OUTAGE.judge(Instant::now());
+    if verdict == Verdict::Send {
+        return observed(sql, values).await;
+    }
+    if verdict == Verdict::RefuseAndCheck {
+        wit_bindgen::spawn(async {
+            _ = platform::timeout(RETRY_TIME, observed(Outage::CHECK, &[])).await;
+        });
+    }
+    let outcome: &str = Outcome::Unable.into();
+    Err(sqlite::Error::Io(format!("{outcome}: the database has not answered for some time")))
+}
+
+/// Runs a statement in its turn, and records what it shows of an outage.
+async fn observed(sql: &str, values: &[Value]) -> Result<Vec<sqlite::RowResult>, sqlite::Error> {
+    let _permit = Permit::acquire().await;
+    let began = Instant::now();
+    let mut statement = pin!(execute(sql, values));
+    loop {
+        if let Some(result) = platform::timeout(Outage::CHECK_TIME, statement.as_mut()).await {
+            OUTAGE.record(began, result.as_ref().err().map(outcome_of), Instant::now());
+            return result;
+        }
+        // A statement on a file may wait for as long for its lock.
+        if began.elapsed() > STALL_TIME && IS_FILE.get() != Some(true) {
+            OUTAGE.failed(began, Instant::now());
+        }
+    }
+}
+
 /// Runs a statement on a connection that no other statement uses.
 async fn execute(sql: &str, values: &[Value]) -> Result<Vec<sqlite::RowResult>, sqlite::Error> {
-    let _permit = Permit::acquire().await;
     let connection = match IDLE_CONNECTIONS.with_borrow_mut(Vec::pop) {
         Some(connection) => connection,
         None => Connection::open_default().await?,
@@ -142,16 +179,13 @@ fn outcome_of(error: &sqlite::Error) -> Outcome {
 struct Permit(u64);
 
 impl Permit {
-    async fn acquire() -> Option<Self> {
-        if platform::is_platen_up() {
-            return None;
-        }
+    async fn acquire() -> Self {
         let permit = Self(STATEMENTS.with_borrow_mut(StatementQueue::join));
         while let Err(before) = STATEMENTS.with_borrow_mut(|queue| queue.begin(permit.0, Instant::now())) {
             let before = u32::try_from(before).unwrap_or(u32::MAX);
             sleep(QUEUE_INTERVAL * (before.min(15) + 1)).await;
         }
-        Some(permit)
+        permit
     }
 }
 

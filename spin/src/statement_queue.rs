@@ -8,7 +8,7 @@ use std::{
 };
 
 /// A statement that has run for longer does not delay others, because its server may never answer.
-const STALL_TIME: Duration = Duration::from_secs(5);
+pub const STALL_TIME: Duration = Duration::from_secs(5);
 
 /// Statements by their numbers.
 #[derive(Debug)]

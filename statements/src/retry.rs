@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// How long after its start a statement is sent again to a database that is busy or absent. One try may take 5 s more: a
 /// file's lock and the turns of statements are waited for that long.
-const RETRY_TIME: Duration = Duration::from_secs(10);
+pub const RETRY_TIME: Duration = Duration::from_secs(10);
 /// Before a statement is sent again; doubles each time, up to a twentieth of [`RETRY_TIME`].
 const MIN_DELAY: Duration = Duration::from_millis(20);
 
@@ -20,8 +20,8 @@ pub enum Outcome {
     Away,
     /// The response was lost. The statement may have run.
     Unknown,
-    /// The database cannot work, which will not have changed a moment later: its disk is full or fails, or its file must not
-    /// be written.
+    /// The database cannot work, which will not have changed a moment later: its disk is full or fails, its file must not be
+    /// written, or it has been away for some time.
     Unable,
     /// The statement failed, its values do not match the schema, or the database is damaged.
     Failed,

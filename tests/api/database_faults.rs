@@ -1,11 +1,12 @@
-//! Databases that cannot write: nothing is counted or rendered meanwhile, and no row is lost.
+//! Databases that cannot write, and outages that last: no caller waits for what will not have changed a moment later,
+//! nothing is counted or rendered meanwhile, and no row is lost.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use futures::future::join_all;
 
 use crate::{
-    database::{NO_FILE, UNAVAILABLE, is_server, rows},
+    database::{NO_FILE, NO_SERVER, UNAVAILABLE, is_file, is_server, rows},
     limits::limit,
     overload::{BUSY, held_refusal},
     prelude::*,
@@ -17,6 +18,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("database/is_read_only", is_read_only)
             .except(is_server, NO_FILE)
             .not_on_spin("Spin keeps files open"),
+        Case::own_server("database/an_outage_is_known", |stage| outage_is_known(stage, true))
+            .except(is_file, NO_SERVER),
+        Case::own_server("database/silence_is_known", |stage| outage_is_known(stage, false))
+            .except(is_file, NO_SERVER),
     ]
 }
 
@@ -92,4 +97,35 @@ async fn is_read_only(stage: Stage) -> Result<()> {
 fn set_mode(stand_in: &StandIn, mode: u32) -> Result<()> {
     let file = PathBuf::from(&stand_in.app.database.location().address);
     Ok(fs::set_permissions(file, fs::Permissions::from_mode(mode))?)
+}
+
+/// Callers after the first one do not wait for a server that does not answer, and are served soon after it does.
+async fn outage_is_known(stage: Stage, kills: bool) -> Result<()> {
+    let mut stand_in = stage.start_stand_in(Some(15_000)).await?;
+    let (_, target) = stand_in.app.account(Quota::Unlimited).await?;
+    target.renders().await?;
+    rows(&stand_in, 1).await?;
+    let timed = async || {
+        let began = Instant::now();
+        target.minimal().send().await?.error(503, UNAVAILABLE)?;
+        anyhow::Ok(began.elapsed())
+    };
+    if kills {
+        stand_in.app.database.kill().await?;
+    } else {
+        stand_in.app.database.pause(true)?;
+    }
+    let first = timed().await?;
+    ensure!(first > Duration::from_secs(5), "a server that restarts is not waited for: {first:?}");
+    for _ in 0..10 {
+        let next = timed().await?;
+        ensure!(next < first / 4, "{next:?} after {first:?}");
+    }
+    if kills {
+        stand_in.app.database.start_again().await?;
+    } else {
+        stand_in.app.database.pause(false)?;
+    }
+    let renders = async || Ok(target.minimal().send().await?.file("image/png").ok().map(drop));
+    wait::until_some("a render succeeds", renders).await
 }

@@ -115,8 +115,10 @@ async fn execute(
 
 fn map_error(error: &DbError) -> Error {
     static FAILED: RepeatedWarning = RepeatedWarning::new();
-    let is_of_statement =
-        matches!(error, DbError::Statement { .. } | DbError::Kind | DbError::TooLarge | DbError::Busy);
+    let is_of_statement = matches!(
+        error,
+        DbError::Statement { .. } | DbError::Kind | DbError::TooLarge | DbError::Busy | DbError::Outage
+    );
     if !is_of_statement && let Some(count) = FAILED.record() {
         tracing::error!(error = error_chain(error), count, "the database failed");
     }
