@@ -91,7 +91,7 @@ impl Reply {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(source)) if PAGE_GONE.contains(&source.message.as_str()) => Err(CdpError::PageGone),
             Ok(Err(source)) => Err(CdpError::Refused { method: self.method.clone(), source }),
-            Err(source) => Err(CdpError::Decode { method: self.method.clone(), source }),
+            Err(error) => Err(CdpError::Decode { method: self.method.clone(), error }),
         }
     }
 }

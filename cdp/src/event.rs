@@ -51,8 +51,8 @@ impl Event {
     pub fn parse<E: MethodType + DeserializeOwned>(&self) -> Result<E, CdpError> {
         debug_assert!(self.is::<E>(), "{} is parsed as {}", self.method, E::method_id());
         serde_json::from_slice(&self.params)
-            .map_err(|source| CdpError::Decode { method: self.method.clone(), source })
-            .inspect_err(|error| tracing::trace!(?error, "cannot decode an event of this browser"))
+            .map_err(|error| CdpError::Decode { method: self.method.clone(), error })
+            .inspect_err(|error| tracing::trace!(%error, "cannot decode an event of this browser"))
     }
 
     /// The parameters without a type, for events that [`parse`](Self::parse) cannot parse; null if there are

@@ -39,9 +39,10 @@ pub enum CdpError {
     /// The reply has more bytes than are kept.
     #[error("the reply to {method} is too large")]
     TooLarge { method: String },
-    /// A reply or an event does not have the expected type.
-    #[error("cannot decode {method}")]
-    Decode { method: String, source: serde_json::Error },
+    /// A reply or an event does not have the expected type. The text of the error may have a value, which may be that of a page,
+    /// so that it is no source.
+    #[error("cannot decode {method}: {:?} error at line {}, column {}", .error.classify(), .error.line(), .error.column())]
+    Decode { method: String, error: serde_json::Error },
     /// The file in a reply is not base64.
     #[error("the file in the reply to {method} is not base64")]
     File { method: String, source: base64::DecodeSliceError },

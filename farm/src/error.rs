@@ -118,9 +118,9 @@ fn status(refusal: &Refusal) -> StatusCode {
 /// Why a job has no file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JobError {
-    /// The caller receives the reason; a retry would not help.
+    /// The caller receives the reason; a retry would not help. It is no source, because logs have the texts of sources.
     #[error("refused")]
-    Refused(#[source] Refusal),
+    Refused(Refusal),
     #[error("the page's renderer crashed")]
     Crashed,
     /// No page could be opened, or its renderer crashed, before the job started.
@@ -168,7 +168,7 @@ impl JobError {
 
     /// The page breaks a rule of the PDF standard that its file must conform to.
     pub(crate) fn standard_not_met(rule: &str) -> Self {
-        Self::Refused(Refusal::StandardNotMet { rule: rule.to_owned() })
+        Self::Refused(Refusal::StandardNotMet { rule: rule.into() })
     }
 
     /// The refusal of a job that is not tried again.

@@ -1,7 +1,10 @@
 //! The reasons for which a farm does not render a job, as JSON: `{"code": "…", …}`.
 //!
 //! Invariant: each has a [`Reason`] of the same name, which says what has happened, and decides the public status and whether
-//! the attempt counts. The edge writes every client-visible message itself, and no message contains an address.
+//! the attempt counts. The edge writes every client-visible message itself, and no message contains an address. What a page
+//! has written is a [`PageText`].
+
+use std::{fmt, ops::Deref};
 
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
@@ -64,7 +67,7 @@ refusals! {
     NoSuchElement ("No element of the page matches \"selector\"") in "selector";
     EmptyElement ("The element that matches \"selector\" has no area") in "selector";
     ElementNotVisible ("No visible element has matched \"waitForSelector\" in time") in "waitForSelector";
-    FunctionFailed { message: String } ("\"waitForFunction\" failed: {message}") in "waitForFunction";
+    FunctionFailed { message: PageText } ("\"waitForFunction\" failed: {message}") in "waitForFunction";
     FunctionNotTrue ("\"waitForFunction\" was not true in time") in "waitForFunction";
     PageRangeExceeded ("\"pageRanges\" has pages after the last one") in "pageRanges";
     NoSpaceBetweenMargins ("\"margin\" leaves no space for the page") in "margin";
@@ -72,7 +75,7 @@ refusals! {
     HeaderFailed ("\"headerHtml\" or \"footerHtml\" could not be printed; they must not refer to style sheets or fonts");
     InvalidPassword ("\"protection\" has a password with characters that PDF does not allow") in "protection";
     NotOnePage ("The content does not fit on one page of at most {} mm", crate::limits::PDF_SIDE_MM_RANGE.end()) in "singlePage";
-    StandardNotMet { rule: String } ("The page cannot be a file of this standard: {rule}") in "pdfStandard";
+    StandardNotMet { rule: PageText } ("The page cannot be a file of this standard: {rule}") in "pdfStandard";
     PageTooLarge ("The page is too large: its image would be over the limit of its format or of {} pixels", crate::limits::MAX_IMAGE_PIXELS);
     PageCrashed ("The page crashed while it was rendered");
     PageMemoryExceeded { mebibytes: u32 } ("The page used more memory than a page may use: {mebibytes} MiB");
@@ -81,6 +84,37 @@ refusals! {
     Deadline ("The render did not finish in time");
     Broken ("The renderer failed");
     Cancelled { page_ran: bool } ("The client disconnected");
+}
+
+/// A text that may be that of a page, or of a request. It is for the caller: `Display` and JSON have it, `Debug`, which log
+/// lines have, does not.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageText(String);
+
+impl<T: Into<String>> From<T> for PageText {
+    fn from(text: T) -> Self {
+        Self(text.into())
+    }
+}
+
+impl Deref for PageText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PageText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for PageText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
 }
 
 impl Refusal {
@@ -139,6 +173,22 @@ mod tests {
         for refusal in [Refusal::NameNotFound { host: host() }, Refusal::QueueFull { retry_after: 7 }] {
             assert_eq!(refusal.clone().before_page_ran(), refusal);
         }
+    }
+
+    /// A refusal with a new field is not read here: its type is [`PageText`], unless no page and no request can choose it.
+    #[test]
+    fn a_text_of_the_page_is_not_shown_by_debug() {
+        for code in Refusal::VARIANTS {
+            let json = serde_json::json!({
+                "code": code, "message": "S3cret", "rule": "S3cret", "host": "a.example", "field": "selector",
+                "retry_after": 1, "status": 404, "mebibytes": 1, "page_ran": true,
+            });
+            let refusal: Refusal =
+                serde_json::from_value(json).unwrap_or_else(|error| panic!("{code}: {error}"));
+            assert!(!format!("{refusal:?}").contains("S3cret"), "{code}");
+        }
+        let failed = Refusal::FunctionFailed { message: "S3cret".into() };
+        assert!(failed.to_string().contains("S3cret"), "the caller is told");
     }
 
     #[test]

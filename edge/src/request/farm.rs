@@ -308,7 +308,7 @@ async fn refused(response: Response) -> Failure {
     let (mut stream, _trailers) = Response::consume_body(response, done_reader);
     let body = body::read_up_to(&mut stream, 1024, MAX_REFUSAL_BYTES).await;
     if let Ok(refusal) = serde_json::from_slice::<Refusal>(&body) {
-        let cause = format!("farm answered {status}: {refusal:?}");
+        let cause = format!("the farm answered {status}: {}", refusal.code());
         let busy_time = recent_keys::busy_time(&refusal, not_before.as_deref());
         return Failure { busy_time, times, ..Failure::new(refusal, cause) };
     }

@@ -216,6 +216,6 @@ fn thrown(details: ExceptionDetails) -> String {
 
 fn failed(message: &str) -> JobError {
     let line = message.lines().next().unwrap_or_default();
-    let message = line.chars().filter(|it| !it.is_control()).take(MAX_MESSAGE_CHARS).collect();
-    JobError::Refused(Refusal::FunctionFailed { message })
+    let message: String = line.chars().filter(|it| !it.is_control()).take(MAX_MESSAGE_CHARS).collect();
+    JobError::Refused(Refusal::FunctionFailed { message: message.into() })
 }

@@ -220,7 +220,7 @@ async fn failing_function(shared: Arc<Shared>) {
         ("<p>a", "(() => { throw new Error('first\\nsecond\u{7}') })()", "first"),
     ] {
         let job = small(json!({ "html": html, "waitForFunction": function }));
-        let message = message.to_owned();
+        let message = message.into();
         assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::FunctionFailed { message }, "{function}");
     }
     // Overridden globals of the page do not matter.
