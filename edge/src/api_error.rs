@@ -85,11 +85,13 @@ impl ApiError {
         }
     }
 
-    /// The name of the field for the attempt's row: a name that the API does not know is the caller's text.
+    /// The name of the field for the attempt's row, without text of the caller.
     #[must_use]
-    pub fn printable_field(&self) -> Option<String> {
-        let printable = |char: char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char };
-        self.field().map(|field| field.chars().map(printable).collect())
+    pub fn known_field(&self) -> Option<String> {
+        match self {
+            Self::Invalid(invalid) => invalid.known_field(),
+            error => error.field(),
+        }
     }
 
     fn field(&self) -> Option<String> {

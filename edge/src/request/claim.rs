@@ -116,7 +116,10 @@ pub(super) async fn claim(
         return Err(Failure::new(busy.refusal, cause));
     }
     if context.deadline.is_too_close(began) {
-        attempt.account_id = authenticate(key, purpose, context).await?.account;
+        let found = authenticate(key, purpose, context).await?;
+        attempt.account_id = found.account;
+        // An id that the account does not have is the caller's text.
+        attempt.template_id = attempt.template_id.filter(|_| found.placeholders.is_some());
         context.attempt = Some(attempt);
         return Err(too_late());
     }
@@ -262,7 +265,7 @@ pub(super) async fn refund(claim: &Claim, failure: &Failure, context: &mut Reque
     let id = attempt.id;
     attempt.status = failure.error.reason().status();
     attempt.code = Some(failure.error.reason().code());
-    attempt.field = failure.error.printable_field();
+    attempt.field = failure.error.known_field();
     attempt.ms = context.elapsed_ms();
     attempt.counted = false;
     attempt.refunded_month = Some(claim.month.clone());

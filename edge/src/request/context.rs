@@ -76,7 +76,7 @@ impl RequestContext {
     pub(super) fn failed(&mut self, failure: Failure) {
         if let Some(attempt) = &mut self.attempt {
             attempt.code = Some(failure.error.reason().code());
-            attempt.field = failure.error.printable_field();
+            attempt.field = failure.error.known_field();
         }
         self.log.failed(failure);
     }

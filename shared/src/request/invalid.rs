@@ -17,8 +17,9 @@ pub enum InvalidRequest {
     Body(String),
     #[error("Field \"{0}\" is given twice")]
     Repeated(FieldPath),
-    #[error("Unknown field \"{name}\"{}", .suggestion.map(|field| format!(". Did you mean \"{field}\"?")).unwrap_or_default())]
-    Unknown { name: String, suggestion: Option<FieldPath> },
+    /// `name` is the caller's, of a member of the field `of` if there is one.
+    #[error("Unknown field \"{}\"{}", member(*.of, .name), .suggestion.map(|field| format!(". Did you mean \"{field}\"?")).unwrap_or_default())]
+    Unknown { of: Option<FieldPath>, name: String, suggestion: Option<FieldPath> },
     #[error("\"{0}\" is required")]
     Required(FieldPath),
     #[error("\"html\" or \"url\" is required")]
@@ -76,7 +77,7 @@ impl InvalidRequest {
     pub fn field(&self) -> Option<String> {
         match self {
             Self::OfTemplate { error, .. } => error.field(),
-            Self::Unknown { name, .. } => Some(name.clone()),
+            Self::Unknown { of, name, .. } => Some(member(*of, name)),
             Self::Repeated(field) | Self::Required(field) | Self::Rule { field, .. } => {
                 Some(field.to_string())
             }
@@ -88,6 +89,16 @@ impl InvalidRequest {
             Self::NoSource => Some(FieldName::Html.to_string()),
             Self::MissingVariables(_) => Some(FieldName::Variables.to_string()),
             Self::Body(_) | Self::FilledTemplateTooLarge | Self::EmptyTemplate => None,
+        }
+    }
+
+    /// As [`field`](Self::field), with an ellipsis in place of a name that is the caller's text.
+    #[must_use]
+    pub fn known_field(&self) -> Option<String> {
+        match self {
+            Self::OfTemplate { error, .. } => error.known_field(),
+            Self::Unknown { of, .. } => Some(member(*of, "…")),
+            known => known.field(),
         }
     }
 
@@ -130,8 +141,7 @@ impl InvalidRequest {
             .filter(|(similarity, _)| *similarity > MIN_SUGGESTION_SIMILARITY)
             .max_by(|(one, _), (other, _)| one.total_cmp(other))
             .map(|(_, field)| field);
-        let name = shortened(name);
-        Self::Unknown { name: of.map_or_else(|| name.clone(), |field| format!("{field}.{name}")), suggestion }
+        Self::Unknown { of, name: shortened(name), suggestion }
     }
 }
 
@@ -160,6 +170,10 @@ impl From<InvalidOptions> for InvalidRequest {
             InvalidOptions::ProtectedInvoice => Self::Conflict(Protection, InvoiceXml),
         }
     }
+}
+
+fn member(of: Option<FieldPath>, name: &str) -> String {
+    of.map_or_else(|| name.to_owned(), |field| format!("{field}.{name}"))
 }
 
 /// A caller's name for a message; a long one ends with an ellipsis.

@@ -17,6 +17,8 @@ pub(crate) fn cases() -> Vec<Case> {
 
 const VALUE: &str = "value-of-the-caller";
 
+const UNKNOWN: &str = "a field that the endpoint does not know.";
+
 /// Request id, request, status, code, field and a part of the sentence.
 type Refused = (&'static str, Call, u16, &'static str, &'static str, &'static str);
 
@@ -24,7 +26,12 @@ type Refused = (&'static str, Call, u16, &'static str, &'static str, &'static st
 fn calls(target: &Target, template: &str) -> Vec<Refused> {
     let text = target.post(RENDER, VALUE).header(CONTENT_TYPE, b"text/plain");
     let field = target.render(&json!({ "html": VALUE, "width": VALUE }));
-    let unknown = target.render(&json!({ "html": VALUE, "<b>\n": VALUE }));
+    let unknown = target.render(&json!({ "html": VALUE, (VALUE): VALUE }));
+    let member = target.render(&json!({ "html": VALUE, "format": "pdf", "protection": { (VALUE): VALUE } }));
+    let of_array = json!({ "html": VALUE, "format": "pdf", "attachments": [{ (VALUE): VALUE }] });
+    let of_array = target.render(&of_array);
+    let variable = json!({ "templateId": template, "variables": { (VALUE): [VALUE] } });
+    let variable = target.render_template(&variable);
     let conflict = json!({ "html": VALUE, "format": "pdf", "singlePage": true, "pageRanges": "1" });
     let conflict = target.render(&conflict);
     let no_template = target.render_template(&json!({ "templateId": VALUE }));
@@ -34,14 +41,10 @@ fn calls(target: &Target, template: &str) -> Vec<Refused> {
         ("r-type", text, 415, "unsupported_content_type", "", "The content type was not application/json."),
         ("r-json", target.post(RENDER, VALUE), 400, "invalid_json", "", "was not a JSON object in UTF-8."),
         ("r-field", field, 400, "invalid_field", "width", "The value of a field broke its rule."),
-        (
-            "r-unknown",
-            unknown,
-            400,
-            "unknown_field",
-            "<b>\u{fffd}",
-            "a field that the endpoint does not know.",
-        ),
+        ("r-unknown", unknown, 400, "unknown_field", "…", UNKNOWN),
+        ("r-member", member, 400, "unknown_field", "protection.…", UNKNOWN),
+        ("r-array", of_array, 400, "unknown_field", "attachments[0].…", UNKNOWN),
+        ("r-variable", variable, 400, "invalid_field", "variables", "The value of a field broke its rule."),
         ("r-conflict", conflict, 400, "conflicting_fields", "singlePage", "excluded each other."),
         ("r-template", no_template, 404, "template_not_found", "templateId", "had no such template."),
         (
@@ -93,12 +96,12 @@ async fn refused(stage: Stage) -> Result<()> {
             "{csv}"
         );
         for text in [found, page, csv] {
-            ensure!(!text.contains(VALUE) && !text.contains("<b>\n"), "{id} shows what was sent: {text}");
+            ensure!(!text.contains(VALUE), "{id} shows what was sent: {text}");
         }
     }
     // Nothing else has a row, nothing of them is counted, and the key was used.
-    ensure!(app.rows(&account, "true").await? == 10, "other rows");
-    ensure!(app.rows(&account, "rejected = 1 AND counted = 0 AND refunded_month IS NULL").await? == 9);
+    ensure!(app.rows(&account, "true").await? == 13, "other rows");
+    ensure!(app.rows(&account, "rejected = 1 AND counted = 0 AND refunded_month IS NULL").await? == 12);
     let leaks = "template_id LIKE '%value-of%' OR host LIKE '%value-of%' OR field LIKE '%value-of%'";
     ensure!(app.rows(&account, leaks).await? == 0, "values were stored");
     ensure!(app.rows(&account, "host = 'host.example' AND status = 429").await? == 1, "no host");
