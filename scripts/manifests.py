@@ -235,6 +235,11 @@ def check_contents(objects):
     for entry in container["env"]:
         if f"`{entry['name']}`" not in settings:
             problems.append(f"the farm has no setting {entry['name']}")
+    scrape = (DEPLOY / "monitoring/prometheus-kubernetes.yml").read_text()
+    (job,) = yaml.safe_load(scrape)["scrape_configs"]
+    keep = f"{farm['template']['metadata']['labels']['app.kubernetes.io/name']};{container['ports'][0]['name']}"
+    if "authorization" not in job or job["relabel_configs"][0]["regex"] != keep:
+        problems.append(f"Prometheus reads not {keep}, or without the token")
     metrics = (DEPLOY / "monitoring/grafana-dashboard.json").read_text()
     for trigger in scaler["spec"].get("triggers", []):
         for metric in re.findall(r"platen_\w+", trigger["metadata"]["query"]):

@@ -23,6 +23,7 @@ from programs import PATIENCE_SECONDS, Program, free_port, get, render, wait
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = pathlib.Path(os.environ["PLATEN_BIN_DIR"])
 MONITORING = ROOT / "deploy/monitoring"
+TOKEN = "the token of the farm"
 
 
 def expressions():
@@ -54,7 +55,7 @@ def main():
         directory.chmod(0o711)
 
         def start(name, command, environment):
-            program = Program(name, command, {"TMPDIR": str(directory), "PLATEN_FARM_TOKEN": "token", **environment})
+            program = Program(name, command, {"TMPDIR": str(directory), "PLATEN_FARM_TOKEN": TOKEN, **environment})
             stack.callback(program.stop)
             return program
 
@@ -76,14 +77,16 @@ def main():
         command("account", "create", "default")
         key = command("key", "create", "--account", "default")["key"]
         port = free_port()
-        configuration = {
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-            "rule_files": [str(MONITORING / "alerts.yml")],
-            "scrape_configs": [
-                {"job_name": "platen", "static_configs": [{"targets": [metrics]}]},
-                {"job_name": "platen-farm", "static_configs": [{"targets": [farm]}]},
-            ],
-        }
+        # The example, with other addresses and another place of the token.
+        configuration = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
+        configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        configuration["rule_files"] = [str(MONITORING / "alerts.yml")]
+        (directory / "farm-token").write_text(TOKEN)
+        addresses = {"platen": metrics, "platen-farm": farm}
+        for job in configuration["scrape_configs"]:
+            job["static_configs"] = [{"targets": [addresses[job["job_name"]]]}]
+            if "authorization" in job:
+                job["authorization"]["credentials_file"] = str(directory / "farm-token")
         (directory / "prometheus.yml").write_text(yaml.safe_dump(configuration))
         start(
             "prometheus",
@@ -115,8 +118,8 @@ def main():
         for number in range(12):
             assert render(server, key, {"html": f"<p>{number}", "format": "pdf"}) == 200
         checks, found = 0, set()
-        for place in (f"http://{metrics}/metrics", f"http://{farm}/metrics"):
-            text = get(place)
+        for place, token in ((f"http://{metrics}/metrics", None), (f"http://{farm}/metrics", TOKEN)):
+            text = get(place, token)
             # promtool reads the older text format only, in which the metadata of a counter have its suffix.
             for counter in re.findall(r"^# TYPE (\S+) counter$", text, re.M):
                 text = re.sub(rf"^(# \w+ {counter}) ", r"\1_total ", text, flags=re.M)

@@ -74,9 +74,10 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def get(url):
+def get(url, token=None):
+    headers = {"authorization": f"Bearer {token}"} if token else {}
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=PATIENCE_SECONDS) as response:
+    with opener.open(urllib.request.Request(url, headers=headers), timeout=PATIENCE_SECONDS) as response:
         return response.read().decode()
 
 

@@ -58,6 +58,20 @@ struct App {
     id: HeaderValue,
 }
 
+impl App {
+    /// Whether a request has the farm's token, if it needs one.
+    fn accepts(&self, headers: &HeaderMap) -> bool {
+        let has = |token: &FarmToken| {
+            headers.get(AUTHORIZATION).is_some_and(|value| token.accepts(value.as_bytes()))
+        };
+        let is_accepted = self.token.as_ref().is_none_or(has);
+        if !is_accepted {
+            tracing::warn!("a request did not have the farm's token");
+        }
+        is_accepted
+    }
+}
+
 impl Farm {
     /// The farm's HTTP API for callers in this process: as that of [`Farm::serve`], but without a token. A job whose request
     /// has a [`CancellationToken`] as an extension is cancelled by it, and its response says whether its page has run.
@@ -78,8 +92,8 @@ impl Farm {
             .with_state(app)
     }
 
-    /// Serves the farm's HTTP API, `POST /v1/jobs` with the bearer `token`, and `GET /healthz`, `GET /readyz` and
-    /// `GET /metrics` without, until `shutdown` completes and for 3 s more, then does what [`Farm::shutdown`]
+    /// Serves the farm's HTTP API, `POST /v1/jobs` and `GET /metrics` with the bearer `token`, and `GET /healthz` and
+    /// `GET /readyz` without, until `shutdown` completes and for 3 s more, then does what [`Farm::shutdown`]
     /// does; new jobs are refused meanwhile.
     ///
     /// # Errors
@@ -146,8 +160,11 @@ async fn readiness(State(app): State<App>) -> (StatusCode, &'static str) {
     }
 }
 
-async fn metrics(State(app): State<App>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, MetricsRegistry::CONTENT_TYPE)], app.farm.metrics())
+async fn metrics(State(app): State<App>, headers: HeaderMap) -> Response {
+    if !app.accepts(&headers) {
+        return Refused::from(Refusal::Unauthorized).into_response();
+    }
+    ([(CONTENT_TYPE, MetricsRegistry::CONTENT_TYPE)], app.farm.metrics()).into_response()
 }
 
 async fn render(
@@ -156,10 +173,7 @@ async fn render(
     headers: HeaderMap,
     request: Request,
 ) -> Response {
-    let is_accepted =
-        |token: &FarmToken| headers.get(AUTHORIZATION).is_some_and(|value| token.accepts(value.as_bytes()));
-    if !app.token.as_ref().is_none_or(is_accepted) {
-        tracing::warn!("a request did not have the farm's token");
+    if !app.accepts(&headers) {
         return Refused::from(Refusal::Unauthorized).into_response();
     }
     let mut line = AccessLog::new(&headers);

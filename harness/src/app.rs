@@ -203,12 +203,12 @@ impl TestApp {
 
     /// The value of a metric, see [`metrics::read`].
     pub async fn metric(&self, name: &str) -> Result<u64> {
-        let value = metrics::read(&self.http, self.metrics_url()?, name).await?;
+        let value = metrics::read(&self.http, self.metrics_url()?, FARM_TOKEN, name).await?;
         value.with_context(|| format!("no metric {name}"))
     }
 
     pub async fn until_metric(&self, name: &str, value: u64) -> Result<()> {
-        metrics::until(&self.http, self.metrics_url()?, name, value).await
+        metrics::until(&self.http, self.metrics_url()?, FARM_TOKEN, name, value).await
     }
 
     /// Waits until a metric has at least this value.

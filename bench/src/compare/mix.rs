@@ -12,6 +12,8 @@ use rand::{
     rngs::StdRng,
 };
 
+use crate::farm;
+
 use super::{
     MIX_ACCOUNTS, Mixed, Options,
     generators::LoadLimits,
@@ -146,7 +148,7 @@ async fn sources(http: &reqwest::Client, target: &Target) -> Result<Option<[usiz
     for (pages, source) in pages.iter_mut().zip(SOURCES) {
         let name = format!("platen_farm_pages_total{{source=\"{source}\"}}");
         let url = format!("http://{}/metrics", target.address);
-        *pages = usize::try_from(metrics::read(http, &url, &name).await?.unwrap_or_default())?;
+        *pages = usize::try_from(metrics::read(http, &url, farm::TOKEN, &name).await?.unwrap_or_default())?;
     }
     Ok(Some(pages))
 }

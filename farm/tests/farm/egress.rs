@@ -231,7 +231,7 @@ async fn own_ports(_: Arc<Shared>) {
         }
         let metrics_url = format!("http://127.0.0.1:{}/metrics", ports[0]);
         let denied = "platen_farm_egress_total{verdict=\"own_port\"}";
-        let denied = metrics::read(&Client::new(), &metrics_url, denied).await.unwrap().unwrap_or(0);
+        let denied = metrics::read(&Client::new(), &metrics_url, TOKEN, denied).await.unwrap().unwrap_or(0);
         // On [::1] the service does not listen, but the port is denied too.
         assert!(denied >= 12, "{denied} connections were denied as own ports");
     };

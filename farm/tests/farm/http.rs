@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use crate::support::{
-    MAX_WAIT_MS, Shared, farm,
+    MAX_WAIT_MS, Shared, TOKEN, farm,
     farm_process::{FarmProcess, HeldPage},
     html, pdf,
     site::Site,
@@ -37,7 +37,8 @@ async fn file(_: Arc<Shared>) {
     assert!(bytes.starts_with(b"%PDF-") && bytes.len() as u64 == length);
     let mut text = String::new();
     for path in ["/healthz", "/readyz", "/metrics"] {
-        let response = reqwest::get(format!("{}{path}", farm.base_url)).await.unwrap();
+        let request = Client::new().get(format!("{}{path}", farm.base_url)).bearer_auth(TOKEN);
+        let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200, "{path}");
         text = response.text().await.unwrap();
     }
@@ -51,10 +52,19 @@ async fn file(_: Arc<Shared>) {
 
 async fn refusals(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
-    let request = || Client::new().post(format!("{}{}", farm.base_url, wire::JOBS_PATH)).body("not a job");
-    for request in [request(), request().bearer_auth("wrong"), request().bearer_auth("")] {
-        let response = request.send().await.unwrap();
-        assert_eq!(status_and_code(response).await, (401, "unauthorized".to_owned()));
+    let job = || Client::new().post(format!("{}{}", farm.base_url, wire::JOBS_PATH)).body("not a job");
+    let metrics = || Client::new().get(format!("{}/metrics", farm.base_url));
+    for request in [job(), metrics()] {
+        for token in [None, Some("wrong"), Some("")] {
+            let request = request.try_clone().unwrap();
+            let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
+            let response = request.send().await.unwrap();
+            assert_eq!(status_and_code(response).await, (401, "unauthorized".to_owned()), "{token:?}");
+        }
+    }
+    // What proxies and orchestrators ask.
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(reqwest::get(format!("{}{path}", farm.base_url)).await.unwrap().status(), 200, "{path}");
     }
     let job = serde_json::to_value(html("x")).unwrap();
     let mut zero_width = job.clone();

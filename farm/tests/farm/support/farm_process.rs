@@ -91,7 +91,7 @@ impl FarmProcess {
 
     /// The value of a metric, 0 if there is none yet.
     pub(crate) async fn metric(&self, name: &str) -> u64 {
-        metrics::read(&self.http, &self.metrics_url(), name).await.unwrap().unwrap_or(0)
+        metrics::read(&self.http, &self.metrics_url(), TOKEN, name).await.unwrap().unwrap_or(0)
     }
 
     /// How many jobs have had the page of an earlier one.
@@ -105,7 +105,7 @@ impl FarmProcess {
     }
 
     pub(crate) async fn until_metric(&self, name: &str, value: u64) {
-        metrics::until(&self.http, &self.metrics_url(), name, value).await.unwrap();
+        metrics::until(&self.http, &self.metrics_url(), TOKEN, name, value).await.unwrap();
     }
 
     fn metrics_url(&self) -> String {
