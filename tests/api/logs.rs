@@ -5,8 +5,12 @@ use nix::sys::signal::Signal;
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
-    let case = Case::own_server("logs/with_the_json_format_every_line_is_one_object", json_lines);
-    vec![case.not_on_spin("a flag of platen up")]
+    const FLAG: &str = "a flag of platen up";
+    vec![
+        Case::own_server("logs/with_the_json_format_every_line_is_one_object", json_lines).not_on_spin(FLAG),
+        Case::own_server("logs/a_text_of_a_page_is_for_its_caller_only", texts_of_pages).not_on_spin(FLAG),
+        Case::own_server("logs/a_text_of_a_refusal_is_for_its_caller_only", texts_of_refusals),
+    ]
 }
 
 async fn json_lines(stage: Stage) -> Result<()> {
@@ -34,6 +38,64 @@ async fn json_lines(stage: Stage) -> Result<()> {
         let found = lines.iter().find(|line| line["request_id"] == id && line["component"] == "edge");
         let line = found.with_context(|| format!("no line of the edge about {id} in\n{log}"))?;
         ensure!(line["status"] == status && line["endpoint"] == "render" && line["ms"].is_u64(), "{line}");
+    }
+    Ok(())
+}
+
+/// Of a template's value, which a page shows in an error.
+const TEXT: &str = "S3cret";
+
+/// Nothing but answers has the text: no line of the log with all levels, no row, no metric.
+async fn texts_of_pages(stage: Stage) -> Result<()> {
+    let options = Options::own_farm(stage.deployment).arguments(&["--log", "trace"]);
+    let app = stage.start(&options).await?;
+    let (account, target) = app.account(Quota::Unlimited).await?;
+    let html = "<p>{{ a }}</p><script>data = document.querySelector('p').textContent</script>";
+    let id = app.operator.template(&account.id, "t", html).await?;
+    let mut renders = 0;
+    for function in ["JSON.parse(data)", "(() => { throw data })()", "document.querySelector(data + '[')"] {
+        let body = json!({ "templateId": id, "variables": { "a": TEXT }, "waitForFunction": function });
+        let answer = target.render_template(&body).send().await?;
+        let is_named = String::from_utf8_lossy(&answer.body).contains(TEXT);
+        ensure!(answer.status == 422 && is_named, "{function}: {}", answer.summary());
+        renders += 1;
+    }
+    app.until_rows(&account, "status = 422 AND code = 'function_failed'", renders).await?;
+    only_in_answers(&app).await
+}
+
+/// As above, for each refusal that has a text.
+async fn texts_of_refusals(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    let target = stand_in.app.target(&stand_in.account);
+    for refusal in
+        [Refusal::FunctionFailed { message: TEXT.into() }, Refusal::StandardNotMet { rule: TEXT.into() }]
+    {
+        stand_in.farm.behave(&stand_in.account.id, Behaviour::Refuse(refusal.clone()));
+        target.minimal().send().await?.error(422, &refusal.to_string())?;
+    }
+    stand_in.app.until_rows(&stand_in.account, "status = 422", 2).await?;
+    only_in_answers(&stand_in.app).await
+}
+
+async fn only_in_answers(app: &TestApp) -> Result<()> {
+    for (table, columns) in [
+        (
+            "attempts",
+            "coalesce(code, '') || coalesce(field, '') || coalesce(host, '') || coalesce(template_id, '') || request_id",
+        ),
+        ("usage_parts", "key_id || template_id"),
+    ] {
+        let sql = format!("SELECT count(*) FROM {table} WHERE instr({columns}, '{TEXT}')");
+        ensure!(app.execute(&sql).await? == Some(0), "{table} has the text");
+    }
+    let log = app.follow_logs().iter().map(|log| log.borrow().clone()).collect::<String>();
+    ensure!(log.contains("the farm answered 422"), "{log}");
+    let line = log.lines().find(|line| line.contains(TEXT));
+    ensure!(line.is_none(), "{line:?}");
+    if let Ok(url) = app.metrics_url() {
+        let metrics = reqwest::Client::new().get(url).bearer_auth(FARM_TOKEN).send().await?.text().await?;
+        ensure!(!metrics.contains(TEXT), "{metrics}");
     }
     Ok(())
 }
