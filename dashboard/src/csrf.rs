@@ -1,8 +1,8 @@
 //! Protection against cross-site request forgery.
 //!
 //! Invariant: a form carries a token derived from the cookie of its page, and the `Origin` and
-//! `Sec-Fetch-Site` headers, if present, name this site. Pages send no referrer, so browsers send
-//! `Origin: null` with their forms; `null` alone is neither accepted as proof nor refused.
+//! `Sec-Fetch-Site` headers, if present, name this site. Pages are sent with the referrer policy `same-origin`, with which browsers
+//! send their origin with forms; `null` is that of a sandboxed frame, or of a form of another site.
 
 use platen_shared::token::Token;
 use subtle::ConstantTimeEq as _;
@@ -22,7 +22,7 @@ pub(crate) fn is_valid(cookie: &Token, given: Option<&str>) -> bool {
 /// Whether the browser states that the request comes from another site.
 pub(crate) fn is_cross_site(origin: Option<&str>, fetch_site: Option<&str>, host: &str) -> bool {
     let other_origin = match origin {
-        None | Some("null") => false,
+        None => false,
         Some(origin) => !origin.split_once("://").is_some_and(|(scheme, authority)| {
             (scheme == "https" || scheme == "http") && authority.eq_ignore_ascii_case(host)
         }),
@@ -42,7 +42,8 @@ mod tests {
             (None, None, false),
             (Some("https://p.example:3000"), Some("same-origin"), false),
             (Some("http://P.example:3000"), None, false),
-            (Some("null"), Some("same-origin"), false),
+            (Some("null"), None, true),
+            (Some("null"), Some("same-origin"), true),
             (Some("null"), Some("cross-site"), true),
             (Some("https://evil.example"), None, true),
             (Some("https://p.example"), None, true),

@@ -1,6 +1,6 @@
 //! Responses and their common headers.
 //!
-//! Invariant: every response has a content security policy, `nosniff` and `no-referrer`. Only static files,
+//! Invariant: every response has a content security policy and `nosniff`, and no other site gets a referrer. Only static files,
 //! whose names contain a hash, may be cached.
 
 use std::{borrow::Cow, pin::Pin};
@@ -141,7 +141,8 @@ impl PageResponse {
         set("cache-control", self.cache);
         set("content-security-policy", &self.policy);
         set("x-content-type-options", "nosniff");
-        set("referrer-policy", "no-referrer");
+        // Not `no-referrer`, with which browsers send `Origin: null` with forms.
+        set("referrer-policy", "same-origin");
         set("cross-origin-opener-policy", "same-origin");
         set("permissions-policy", "camera=(), geolocation=(), microphone=()");
         if head.secure {

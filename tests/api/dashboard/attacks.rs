@@ -45,6 +45,7 @@ async fn forgery(stage: Stage) -> Result<()> {
     for (header, value) in [
         ("origin", "https://evil.example"),
         ("origin", "http://127.0.0.1:1"),
+        ("origin", "null"),
         ("sec-fetch-site", "cross-site"),
         ("sec-fetch-site", "same-site"),
     ] {
@@ -105,7 +106,7 @@ async fn headers(stage: Stage) -> Result<()> {
         }
         ensure!(!policy.contains("unsafe"), "{path}: {policy}");
         ensure!(header("x-content-type-options") == "nosniff", "{path}");
-        ensure!(header("referrer-policy") == "no-referrer", "{path}");
+        ensure!(header("referrer-policy") == "same-origin", "{path}");
         let kept = if path == style { "public, max-age=31536000, immutable" } else { "no-store" };
         ensure!(header("cache-control") == kept, "{path}: {}", header("cache-control"));
         ensure!(
