@@ -33,7 +33,8 @@ addEventListener("message", async (event) => {
 const tell = (message) => parent.postMessage(message, "*");
 
 function removeUnsafe(page) {
-  for (const element of page.querySelectorAll("script, meta[http-equiv], base")) element.remove();
+  // Other links, such as those that open connections ahead, are not subject to the policy.
+  for (const element of page.querySelectorAll("script, meta[http-equiv], base, link:not([rel=stylesheet i])")) element.remove();
   for (const element of page.querySelectorAll("[autofocus]")) element.removeAttribute("autofocus");
   for (const frame of page.querySelectorAll("iframe")) frame.setAttribute("sandbox", "");
 }
@@ -52,6 +53,11 @@ function become(page, css) {
     document.write("<html>");
     document.close();
   }
+  // What the policy of the other frame would load.
+  document.addEventListener("securitypolicyviolation", ({ effectiveDirective, blockedURI }) => {
+    const isBlocked = /^(img|style|font|media)-src/.test(effectiveDirective) && blockedURI.startsWith("https:");
+    if (isBlocked) tell({ isBlocked });
+  });
   document.replaceChild(document.adoptNode(page.documentElement), document.documentElement);
   // A link or a form would replace the preview.
   for (const type of ["click", "submit"]) document.addEventListener(type, (event) => event.preventDefault(), true);

@@ -14,21 +14,25 @@ pub(crate) struct Asset {
     pub(crate) content_type: &'static str,
     /// Whether the bytes are compressed (gzip).
     pub(crate) is_compressed: bool,
-    /// Whether it is the preview's frame, which has a content security policy of its own.
-    pub(crate) is_frame: bool,
+    /// Whether it is the preview's frame, which has a content security policy of its own; `Some(true)` for the one that loads
+    /// pictures of other hosts.
+    pub(crate) frame: Option<bool>,
 }
 
 const FRAME: &str = include_str!("../assets/frame.html");
+/// The same frame, with another policy.
+const WITH_PICTURES: &str = "frame-pictures";
 const JS: &str = "text/javascript; charset=utf-8";
 /// Compressed by the build script, because it is ten times the size of all others.
 const EDITOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/editor.js.gz"));
 /// Stem and extension of the name, content type, and content.
-const FILES: [(&str, &str, &str, &[u8]); 6] = [
+const FILES: [(&str, &str, &str, &[u8]); 7] = [
     ("style", "css", "text/css; charset=utf-8", include_bytes!("../assets/style.css")),
     ("app", "js", JS, include_bytes!("../assets/app.js")),
     ("editor", "js", JS, EDITOR),
     ("frame", "js", JS, include_bytes!("../assets/frame.js")),
     ("frame", "html", "text/html; charset=utf-8", FRAME.as_bytes()),
+    (WITH_PICTURES, "html", "text/html; charset=utf-8", FRAME.as_bytes()),
     ("icon", "svg", "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];
 
@@ -49,7 +53,7 @@ pub(crate) fn find(name: &str) -> Option<Asset> {
         bytes,
         content_type,
         is_compressed: stem == "editor",
-        is_frame: extension == "html",
+        frame: (extension == "html").then_some(stem == WITH_PICTURES),
     })
 }
 

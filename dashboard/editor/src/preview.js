@@ -90,12 +90,15 @@ export function preview(first, key, layout) {
 
   addEventListener("message", ({ source, data }) => {
     if (source === null || typeof data !== "object") return;
+    if (source === loading?.frame.contentWindow && data.isBlocked === true) loading.isBlocked = true;
+    if (source === shown?.frame.contentWindow && data.isBlocked === true) element("preview-pictures").hidden = false;
     if (source === loading?.frame.contentWindow && data.shown === true) {
       if (box.clientWidth === 0) isStale = true;
       shown?.frame.remove();
       shown = loading;
       loading = null;
       shown.frame.classList.remove("loading");
+      element("preview-pictures").hidden = !shown.isBlocked;
       const own = shown.height;
       shown.seen = data.seen;
       if (shown.isWhole) {
@@ -119,6 +122,13 @@ export function preview(first, key, layout) {
   });
   // This page still runs, so the preview does not stop it.
   addEventListener("pagehide", removeMark);
+  // For this visit, also of what is edited afterwards.
+  element("preview-load").addEventListener("click", () => {
+    first.src = first.dataset.pictures;
+    element("preview-pictures").hidden = true;
+    box.focus();
+    show();
+  });
   element("preview-off").hidden = isOn;
   element("preview-on").addEventListener("click", () => {
     isOn = true;

@@ -31,13 +31,11 @@ pub(super) fn asset(head: &RequestHead, name: &str) -> Result<PageResponse, Page
     }
     let asset = assets::find(name).ok_or(PageError::NotFound)?;
     let etag = format!("\"{name}\"");
-    if head.header("if-none-match").as_deref() == Some(etag.as_str()) {
-        return Ok(PageResponse::immutable(asset.content_type, Vec::new())
-            .with_status(304)
-            .with_header("etag", etag));
-    }
-    let response = if asset.is_frame {
-        PageResponse::immutable(asset.content_type, assets::frame().into_bytes()).with_frame_policy()
+    let is_known = head.header("if-none-match").as_deref() == Some(etag.as_str());
+    let response = if is_known {
+        PageResponse::immutable(asset.content_type, Vec::new()).with_status(304)
+    } else if asset.frame.is_some() {
+        PageResponse::immutable(asset.content_type, assets::frame().into_bytes())
     } else if !asset.is_compressed {
         PageResponse::immutable(asset.content_type, asset.bytes.to_vec())
     } else if accepts_gzip(&head.headers.get("accept-encoding")) {
@@ -45,6 +43,11 @@ pub(super) fn asset(head: &RequestHead, name: &str) -> Result<PageResponse, Page
             .with_header("content-encoding", "gzip".to_owned())
     } else {
         PageResponse::immutable(asset.content_type, assets::decompressed(asset.bytes))
+    };
+    // Browsers replace the policy of a file in their cache by that of a 304.
+    let response = match asset.frame {
+        Some(loads_pictures) => response.with_frame_policy(loads_pictures),
+        None => response,
     };
     Ok(response.with_header("vary", "accept-encoding".to_owned()).with_header("etag", etag))
 }

@@ -15,10 +15,11 @@ use super::request_head::RequestHead;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
     connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// The preview's frame shows untrusted markup, whose scripts do not run: one that does not end would stop the
-/// editor. `sandbox` gives it an opaque origin, also when its address is opened directly.
+/// editor. `sandbox` gives it an opaque origin, also when its address is opened directly. Markup of one member is shown to others,
+/// whose browsers reach hosts that the renderer must not reach, so nothing is loaded from any.
 const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
-    script-src 'self'; style-src * data: 'unsafe-inline'; \
-    img-src * data: blob:; font-src * data:; media-src * data: blob:; frame-src 'self'; \
+    script-src 'self'; style-src data: 'unsafe-inline'; \
+    img-src data: blob:; font-src data:; media-src data: blob:; \
     form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
 /// Writes a body; whether it is complete.
@@ -90,10 +91,15 @@ impl PageResponse {
         response
     }
 
-    /// Replaces the policy with that of the preview's frame.
-    pub(super) fn with_frame_policy(mut self) -> Self {
-        self.policy = Cow::Borrowed(FRAME_POLICY);
-        self
+    /// Replaces the policy with that of the preview's frame, of one that loads pictures of other hosts or of one that does not.
+    pub(super) fn with_frame_policy(mut self, loads_pictures: bool) -> Self {
+        self.policy = if loads_pictures {
+            Cow::Owned(FRAME_POLICY.replace("-src data:", "-src https: data:"))
+        } else {
+            Cow::Borrowed(FRAME_POLICY)
+        };
+        // Links of the markup, of which the policy says nothing.
+        self.with_header("x-dns-prefetch-control", "off".to_owned())
     }
 
     /// Allows the inline styles that have this nonce: those of the code editor, which makes them in the page.

@@ -11,7 +11,7 @@ pub(crate) fn cases() -> Vec<Case> {
 /// The limit for the first page with its resources.
 const MAX_FIRST_PAGE_BYTES: u64 = 50_000;
 
-const MARKUP: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 2rem }\n  h1 { color: #2743d2 }\n  td { padding: .25rem 1rem .25rem 0 }\n</style>\n<!-- The head -->\n<h1>Invoice {{ number }}</h1>\n<p>For <b>{{ customer }}</b></p>\n<table>\n  <tr><td>Total</td><td>{{ total }}</td></tr>\n</table>\n{{{ footer }}}\n";
+const MARKUP: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 2rem }\n  h1 { color: #2743d2 }\n  td { padding: .25rem 1rem .25rem 0 }\n</style>\n<!-- The head -->\n<img alt=\"Logo\" src=\"https://logo.example/a.png\">\n<h1>Invoice {{ number }}</h1>\n<p>For <b>{{ customer }}</b></p>\n<table>\n  <tr><td>Total</td><td>{{ total }}</td></tr>\n</table>\n{{{ footer }}}\n";
 
 async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     // A server for this case only, so that its lists have only the records of this case.
@@ -70,6 +70,7 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.frames_show("Ada Lovelace").await?;
     album.take("template").await?;
     page.click("#preview-pane-tab").await?;
+    page.wait("document.querySelector('#preview-load').checkVisibility()").await?;
     album.take("template-preview").await?;
     let id = page.text("location.pathname.split('/')[3]").await?;
     page.submit(&[("#name", "Invoice 2026")], "Save").await?;

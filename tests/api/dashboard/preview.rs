@@ -1,5 +1,9 @@
 //! The preview of a template has the size of what is rendered, and keeps its scroll position.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::net::TcpListener;
+
 use super::support::{accept_invite, choose, new_email};
 use crate::prelude::*;
 
@@ -10,6 +14,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/preview/shows_the_full_page", full_page),
         Case::any_database("dashboard/preview/shows_header_and_footer", header),
         Case::any_database("dashboard/preview/shows_part_media_and_backgrounds", parts),
+        Case::any_database("dashboard/preview/asks_before_it_calls_other_hosts", other_hosts),
     ]
 }
 
@@ -195,4 +200,71 @@ async fn parts(stage: Stage) -> Result<()> {
     .await?;
     choose(&page, "printBackground", "true").await?;
     page.in_frames(&color("part", "rgb(255, 215, 0)")).await
+}
+
+/// Connections to a port of this machine.
+async fn connections() -> Result<(u16, Arc<AtomicUsize>)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let (port, count) = (listener.local_addr()?.port(), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&count);
+    tokio::spawn(async move {
+        while listener.accept().await.is_ok() {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    Ok((port, count))
+}
+
+/// All that makes a browser connect to a host without a script.
+fn calling(url: &str) -> String {
+    format!(
+        "<link rel=stylesheet href={url}1><link rel='preconnect' href={url}2><link rel=icon href={url}3>
+        <link rel=preload as=image href={url}4><link rel=prefetch href={url}5><link rel='stylesheet preconnect' href={url}6>
+        <meta http-equiv=refresh content='0;url={url}7'><base href={url}>
+        <style>@import '{url}8'; @font-face {{ font-family: f; src: url({url}9) }} p {{ font-family: f; cursor: url({url}10), auto;
+        background: url({url}11); list-style: url({url}12) }} li::marker {{ content: url({url}13) }}</style>
+        <p id=text style='mask: url({url}14)'>text<img src={url}15><img srcset='{url}16 1x'><picture><source srcset={url}17><img></picture>
+        <video src={url}18 poster={url}19 autoplay></video><audio src={url}20 autoplay></audio><input type=image src={url}21>
+        <object data={url}22></object><embed src={url}23><iframe src={url}24></iframe><iframe srcdoc='<img src={url}25>'></iframe>
+        <svg><image href={url}26></image><use href={url}27></use></svg><table background={url}28></table>
+        <img src=/relative><body background={url}29>"
+    )
+}
+
+async fn other_hosts(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let page = Browser::start().await?.page().await?;
+    let ((http, of_http), (https, of_https)) = (connections().await?, connections().await?);
+    let html =
+        calling(&format!("http://127.0.0.1:{http}/")) + &calling(&format!("https://127.0.0.1:{https}/"));
+    template(app, &page, &html).await?;
+    let is_asked = "!document.querySelector('#preview-pictures').hidden";
+    let template = page.text("location.origin + location.pathname").await?;
+    choose(&page, "format", "pdf").await?;
+    page.eval("document.querySelectorAll('details').forEach((it) => { it.open = true })").await?;
+    page.fill("#option-headerHtml", &html).await?;
+    page.press("Save").await?.shows("Template saved.").await?;
+    let version = format!("{template}/versions/1");
+    for (address, size) in [(&template, "About"), (&version, "A viewport")] {
+        page.go(address).await?.shows(size).await?;
+        page.wait(is_asked).await?;
+        page.in_frames("document.querySelector('#text')").await?;
+        let calls = (of_http.load(Ordering::SeqCst), of_https.load(Ordering::SeqCst));
+        ensure!(calls == (0, 0), "{calls:?} connections before a click");
+    }
+    for address in [&template, &version] {
+        let before = of_https.load(Ordering::SeqCst);
+        page.go(address).await?.wait(is_asked).await?;
+        page.click("#preview-load").await?;
+        wait::until("a picture is requested", || of_https.load(Ordering::SeqCst) > before).await?;
+        page.in_frames("document.querySelector('#text')").await?;
+        page.wait("document.querySelector('#preview-pictures').hidden").await?;
+        ensure!(of_http.load(Ordering::SeqCst) == 0, "a connection without TLS");
+    }
+    // A page that needs no other host is not asked about.
+    page.go(&template).await?.wait(is_asked).await?;
+    page.fill("#option-headerHtml", "").await?;
+    page.fill("#html", "<p id=own>own<img src=data:image/gif;base64,R0lGODlhAQABAAAAACw=>").await?;
+    page.in_frames("document.querySelector('#own')").await?;
+    page.wait("document.querySelector('#preview-pictures').hidden").await
 }
