@@ -122,11 +122,8 @@ impl FromStr for HostPattern {
     type Err = InvalidHostPattern;
 
     fn from_str(text: &str) -> Result<Self, InvalidHostPattern> {
-        if let Ok(network) = text.parse::<IpNet>() {
-            return Ok(Self::Network(network));
-        }
-        if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self::Network(address.into()));
+        if let Ok(network) = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)) {
+            return Ok(Self::Network(canonical(network)));
         }
         let (name, variant): (_, fn(String) -> Self) =
             text.strip_prefix("*.").map_or((text, Self::Exact), |parent| (parent, Self::Subdomains));
@@ -136,6 +133,14 @@ impl FromStr for HostPattern {
             return Err(InvalidHostPattern);
         }
         Ok(variant(name))
+    }
+}
+
+/// The network, or the one of IPv4 addresses for one of IPv4-mapped addresses.
+fn canonical(network: IpNet) -> IpNet {
+    match (network.addr().to_canonical(), network.prefix_len().checked_sub(96)) {
+        (address @ IpAddr::V4(_), Some(prefix)) => IpNet::new(address, prefix).unwrap_or(network),
+        _ => network,
     }
 }
 
@@ -266,6 +271,14 @@ mod tests {
         );
         assert!(!network.matches_address("::ffff:10.1.0.1".parse().unwrap()));
         assert!(pattern("fd00::7").unwrap().matches_address("fd00::7".parse().unwrap()));
+        for (mapped, expected) in [
+            ("::ffff:10.1.0.0/112", "10.1.0.0/16"),
+            ("::ffff:10.1.0.7", "10.1.0.7"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+        ] {
+            assert_eq!(pattern(mapped), pattern(expected), "{mapped}");
+        }
+        assert_ne!(pattern("::/0"), pattern("0.0.0.0/0"));
         for bad in ["", "*", "*.", "a b", "10.0.0.0/33", "[::1]", "0x7f.1", "*.10.0.0.1"] {
             pattern(bad).unwrap_err();
         }

@@ -2,7 +2,8 @@
 //!
 //! Source: the IANA IPv4 and IPv6 Special-Purpose Address Registries, and the IPv6 address space registry
 //! for unassigned blocks. Invariant: connections are made to [`Verdict::Public`] only. An IPv6 address
-//! that embeds an IPv4 address is public only if the embedded address is.
+//! that embeds an IPv4 address is public only if the embedded address is. Other rules for
+//! addresses hold for all that [`reached`] gives.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -69,12 +70,27 @@ impl Verdict {
     }
 }
 
-/// The verdict for one address.
+/// The verdict for an address: that of the first of its [`reached`] addresses that is not public.
 #[must_use]
 pub fn classify(address: IpAddr) -> Verdict {
+    let mut verdicts = reached(address).map(range_of);
+    verdicts.find(|verdict| !verdict.is_public()).unwrap_or(Verdict::Public)
+}
+
+/// All addresses that packets to an address may reach: the IPv4 addresses inside it, where a translator or the end of a
+/// tunnel sends them on, and then the address itself. An IPv4-mapped address is no other than the IPv4 address.
+pub fn reached(address: IpAddr) -> impl Iterator<Item = IpAddr> {
+    let itself = address.to_canonical();
+    let bits = if let IpAddr::V6(address) = itself { u128::from(address) } else { 0 };
+    embedded_v4(bits).map(IpAddr::V4).chain([itself])
+}
+
+/// The verdict for an address as that of one range, whatever is inside it. Reached addresses have one each.
+#[must_use]
+pub fn range_of(address: IpAddr) -> Verdict {
     match address {
-        IpAddr::V4(address) => classify_v4(address),
-        IpAddr::V6(address) => classify_v6(address),
+        IpAddr::V4(address) => range_of_v4(address),
+        IpAddr::V6(address) => range_of_v6(address),
     }
 }
 
@@ -101,16 +117,18 @@ const V4: &[(Ipv4Addr, u32, Verdict)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4, Verdict::Reserved),
 ];
 
-fn classify_v4(address: Ipv4Addr) -> Verdict {
+fn range_of_v4(address: Ipv4Addr) -> Verdict {
     V4.iter()
         .find(|(base, prefix, _)| (u32::from(address) ^ u32::from(*base)) >> (32 - prefix) == 0)
         .map_or(Verdict::Public, |&(_, _, verdict)| verdict)
 }
 
-/// The first match wins. Addresses that embed an IPv4 address are examined before this table.
+/// The first match wins.
 const V6: &[(u128, u32, Verdict)] = &[
     (0, 128, Verdict::Unspecified),
     (1, 128, Verdict::Loopback),
+    // Where it leads depends on the address inside it.
+    (0x0064_ff9b << 96, 96, Verdict::Public),
     (0x0064_ff9b_0001 << 80, 48, Verdict::LocalTranslation),
     (0x0100 << 112, 64, Verdict::Discard),
     (0x0100_0000_0000_0001 << 64, 64, Verdict::Discard),
@@ -131,47 +149,34 @@ const V6: &[(u128, u32, Verdict)] = &[
     (0, 0, Verdict::Reserved),
 ];
 
-fn classify_v6(address: Ipv6Addr) -> Verdict {
+fn range_of_v6(address: Ipv6Addr) -> Verdict {
     let bits = u128::from(address);
-    let from_table = V6
-        .iter()
+    V6.iter()
         .find(|(base, prefix, _)| (bits ^ base).checked_shr(128 - prefix).unwrap_or(0) == 0)
-        .map_or(Verdict::Reserved, |&(_, _, verdict)| verdict);
-    let mut inner = embedded_v4(bits).map(classify_v4);
-    // `::` and `::1` embed no address.
-    match inner.find(|inner| !inner.is_public()) {
-        // The verdict of the embedded address is more specific than that of its prefix.
-        Some(inner) if bits > 1 => inner,
-        None if is_nat64(bits) || is_mapped(bits) => Verdict::Public,
-        _ => from_table,
-    }
+        .map_or(Verdict::Reserved, |&(_, _, verdict)| verdict)
 }
 
-fn is_mapped(bits: u128) -> bool {
-    bits >> 32 == 0xffff
-}
-
-fn is_nat64(bits: u128) -> bool {
-    bits >> 32 == 0x0064_ff9b << 64
-}
-
-/// The IPv4 addresses inside a mapped, compatible, translated (`::ffff:0:a.b.c.d`), NAT64, 6to4,
-/// Teredo or ISATAP address. One address can be several of these.
+/// The IPv4 addresses inside a compatible, translated (`::ffff:0:a.b.c.d`), NAT64, 6to4, Teredo or ISATAP address.
+/// One address can be several of these.
 fn embedded_v4(bits: u128) -> impl Iterator<Item = Ipv4Addr> {
     #[allow(clippy::cast_possible_truncation, reason = "only the low 32 bits are meant")]
     let low = |bits: u128| Ipv4Addr::from(bits as u32);
-    let local_translation = bits >> 80 == 0x0064_ff9b_0001;
+    let nat64 = bits >> 32 == 0x0064_ff9b << 64;
+    let local_nat64 = bits >> 80 == 0x0064_ff9b_0001;
     let six_to_four = bits >> 112 == 0x2002;
     let teredo = bits >> 96 == 0x2001_0000;
     let isatap = (bits >> 32) & 0xfdff_ffff == 0x0000_5efe;
-    // IPv4-compatible (RFC 4291) and IPv4-translated (RFC 2765).
-    let compatible = bits >> 32 == 0 || bits >> 32 == 0xffff_0000;
+    // IPv4-compatible (RFC 4291), which `::` and `::1` are not, and IPv4-translated (RFC 2765).
+    let compatible = bits >> 32 == 0 && bits > 1 || bits >> 32 == 0xffff_0000;
+    // A site chooses the length of its prefix: the IPv4 address is in the last 32 bits, or after 48, 56 or 64 bits and
+    // around the octet u (RFC 6052, 2.2). At the other places there are mostly zeros, and no host is in 0.0.0.0/8.
+    let without_u = bits >> 64 << 56 | bits & (u128::MAX >> 72);
+    let local = [bits, without_u >> 40, without_u >> 32, without_u >> 24]
+        .map(low)
+        .into_iter()
+        .filter(move |address| local_nat64 && address.octets()[0] != 0);
     [
-        (is_mapped(bits) || is_nat64(bits) || compatible || isatap, low(bits)),
-        // A site chooses the length of its prefix (RFC 6052 2.2), so the IPv4 address is in the last
-        // 32 bits or around the octet u, which is zero.
-        (local_translation, low(bits)),
-        (local_translation, low(((bits >> 64 & 0xffff) << 16) | (bits >> 40 & 0xffff))),
+        (nat64 || compatible || isatap, low(bits)),
         (six_to_four, low(bits >> 80)),
         // Teredo inverts the bits of the client's address, and not those of the server's (RFC 4380).
         (teredo, low(!bits)),
@@ -179,6 +184,7 @@ fn embedded_v4(bits: u128) -> impl Iterator<Item = Ipv4Addr> {
     ]
     .into_iter()
     .filter_map(|(holds, address)| holds.then_some(address))
+    .chain(local)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use futures::{
     future::{BoxFuture, Shared},
 };
 use parking_lot::Mutex;
-use platen_shared::refusal::Refusal;
+use platen_shared::{address, refusal::Refusal};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::Instant,
@@ -67,7 +67,7 @@ impl Guard {
     fn judge(&self, addresses: &[IpAddr], port: u16, trust: Trust) -> (Verdict, Option<IpAddr>) {
         let is_own = |address| self.own_addresses.contains(address, port);
         if self.own_ports.lock().contains(&port)
-            && let Some(own) = addresses.iter().copied().find(|&address| is_own(address))
+            && let Some(own) = addresses.iter().copied().find(|&it| address::reached(it).any(is_own))
         {
             return (Verdict::OwnPort, Some(own));
         }

@@ -81,6 +81,25 @@ async fn a_failed_lookup_is_repeated_and_an_answer_is_kept() {
     assert_eq!(verdict(&other, "http://page.test/").await.name(), "loopback");
 }
 
+#[tokio::test]
+async fn addresses_of_a_name_are_judged_by_all_that_they_reach() {
+    let server = dns::NameServer::start().await.unwrap();
+    let egress = egress(|config| {
+        config.egress.dns = vec![server.address().to_string().parse().unwrap()];
+        config.egress.deny = vec!["11.22.33.45/32".parse().unwrap()];
+    });
+    for (addresses, expected) in [
+        (&["64:ff9b::b16:212d"][..], Verdict::DeniedAddress),
+        (&["2002:b16:212d::1"], Verdict::DeniedAddress),
+        (&["1.1.1.1", "2606:4700::5efe:b16:212d"], Verdict::DeniedAddress),
+        (&["1.1.1.1", "64:ff9b::b16:212e", "2002:b16:212c::1"], Verdict::Public),
+    ] {
+        server.put("page.test", addresses);
+        let job = egress.job("job", PageStarted::default());
+        assert_eq!(verdict(&job, "http://page.test/").await, expected, "{addresses:?}");
+    }
+}
+
 #[test]
 fn own_addresses_and_ports_of_the_service_are_denied() {
     NetworkNamespace::run(|| {
@@ -101,6 +120,17 @@ fn own_addresses_and_ports_of_the_service_are_denied() {
                 ("http://198.41.0.5/", Verdict::OwnAddress),
                 ("http://[::ffff:198.41.0.5]/", Verdict::OwnAddress),
                 ("http://198.41.0.6/", Verdict::Public),
+                // In each form of 198.41.0.5 and of the address after it.
+                ("http://[64:ff9b::c629:5]/", Verdict::OwnAddress),
+                ("http://[2002:c629:5::1]/", Verdict::OwnAddress),
+                ("http://[2606:4700::5efe:c629:5]/", Verdict::OwnAddress),
+                ("http://[64:ff9b::c629:6]/", Verdict::Public),
+                ("http://[2002:c629:6::1]/", Verdict::Public),
+                ("http://[64:ff9b::c629:4]/", Verdict::Operator),
+                ("http://[64:ff9b::c629:4]:4000/", Verdict::OwnPort),
+                ("http://[2002:c629:4::1]:4000/", Verdict::OwnPort),
+                ("http://[64:ff9b::7f00:1]:4000/", Verdict::OwnPort),
+                ("http://[64:ff9b::c629:6]:4000/", Verdict::Public),
                 // The operator can allow addresses of this machine, but not the service itself.
                 ("http://198.41.0.4/", Verdict::Operator),
                 ("http://127.0.0.1/", Verdict::Operator),

@@ -1,7 +1,8 @@
 //! The decision on a connection: from a host, its port and its addresses to a verdict.
 //!
 //! Invariant: pure functions. What the operator denies overrides what the operator allows, which overrides
-//! the class of an address. One address that may not be reached denies the host.
+//! the class of an address. One address that may not be reached denies the host; so does one that packets to an
+//! address may reach, such as an IPv4 address inside it.
 
 use std::{iter, net::IpAddr};
 
@@ -140,7 +141,7 @@ pub(super) fn judge_host(config: &Config, target: &HostPort) -> HostDecision {
 }
 
 fn judge_literal(rules: &EgressConfig, address: IpAddr, port: u16) -> HostDecision {
-    if judge_address(rules, address, Trust::Untrusted).allows() && !rules.ports.contains(port) {
+    if judge_address(rules, address, Trust::Untrusted, |_| false).allows() && !rules.ports.contains(port) {
         return HostDecision::Denied(Verdict::Port);
     }
     HostDecision::Addresses(vec![address], Trust::Untrusted)
@@ -154,151 +155,45 @@ pub(super) fn judge_addresses(
     trust: Trust,
     is_own: impl Fn(IpAddr) -> bool,
 ) -> (Verdict, Option<IpAddr>) {
-    let mut judged = addresses.iter().map(|&address| match judge_address(rules, address, trust) {
-        Verdict::Public if is_own(address) => (Verdict::OwnAddress, Some(address)),
-        verdict => (verdict, Some(address)),
-    });
+    let mut judged =
+        addresses.iter().map(|&address| (judge_address(rules, address, trust, &is_own), Some(address)));
     let Some(first) = judged.next() else { return (Verdict::NotFound, None) };
     iter::once(first).chain(judged).find(|(verdict, _)| !verdict.allows()).unwrap_or(first)
 }
 
-fn judge_address(rules: &EgressConfig, address: IpAddr, trust: Trust) -> Verdict {
-    // An IPv4-mapped address also matches the patterns for its IPv4 address.
-    let forms = [address, address.to_canonical()];
-    let matches = |patterns: &[HostPattern]| {
-        patterns.iter().any(|pattern| forms.iter().any(|&form| pattern.matches_address(form)))
-    };
-    if matches(&rules.deny) {
+/// The verdict on all that packets to an address may reach: one that is denied denies it, and none is allowed because
+/// another one is.
+fn judge_address(
+    rules: &EgressConfig,
+    address: IpAddr,
+    trust: Trust,
+    is_own: impl Fn(IpAddr) -> bool,
+) -> Verdict {
+    let matches = |patterns: &[HostPattern], address| patterns.iter().any(|it| it.matches_address(address));
+    if address::reached(address).any(|reached| matches(&rules.deny, reached)) {
         return Verdict::DeniedAddress;
     }
-    if trust == Trust::Operator || matches(&rules.allow) {
+    if trust == Trust::Operator {
         return Verdict::Operator;
     }
-    match address::classify(address) {
-        address::Verdict::Public => Verdict::Public,
-        reason => Verdict::NotPublic(reason),
+    let mut verdict = Verdict::Public;
+    for reached in address::reached(address) {
+        if matches(&rules.allow, reached) {
+            verdict = Verdict::Operator;
+            continue;
+        }
+        match address::range_of(reached) {
+            address::Verdict::Public if is_own(reached) => return Verdict::OwnAddress,
+            address::Verdict::Public => {}
+            reason => return Verdict::NotPublic(reason),
+        }
     }
+    verdict
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn config() -> Config {
-        let patterns = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-        Config {
-            resolve: ["resolved.test=10.0.0.7", "denied.test=10.0.0.8", "denied-address.test=9.9.9.9"]
-                .map(|rule| rule.parse().unwrap())
-                .into(),
-            egress: EgressConfig {
-                allow: patterns(&["allowed.test", "*.below.test", "172.16.5.0/24", "wiki.internal"]),
-                deny: patterns(&["denied.test", "*.evil.test", "9.9.9.0/24", "172.16.5.9"]),
-                ports: "80,443".parse().unwrap(),
-                ..EgressConfig::default()
-            },
-            ..Config::default()
-        }
-    }
-
-    /// The verdict on `host` and `port`, where a lookup of any name returns `addresses`.
-    fn judge(host: &str, port: u16, addresses: &[&str]) -> Verdict {
-        let config = config();
-        match judge_host(&config, &HostPort { host: Host::parse(host).unwrap(), port }) {
-            HostDecision::Denied(verdict) => verdict,
-            HostDecision::Addresses(addresses, trust) => judge_resolved(&config, &addresses, trust),
-            HostDecision::Lookup(_, trust) => {
-                let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
-                judge_resolved(&config, &addresses, trust)
-            }
-        }
-    }
-
-    fn judge_resolved(config: &Config, addresses: &[IpAddr], trust: Trust) -> Verdict {
-        judge_addresses(&config.egress, addresses, trust, |address| address == OWN).0
-    }
-
-    const OWN: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(8, 8, 8, 8));
-
-    #[test]
-    fn each_reason_has_its_verdict() {
-        use address::Verdict::{LinkLocal, Loopback, Private, SharedNat, UniqueLocal};
-        let public: &[&str] = &["1.1.1.1", "2606:4700::1"];
-        let table: &[(&str, u16, &[&str], Verdict)] = &[
-            ("example.test", 80, public, Verdict::Public),
-            ("example.test.", 443, public, Verdict::Public),
-            ("example.test", 22, public, Verdict::Port),
-            ("example.test", 80, &[], Verdict::NotFound),
-            ("example.test", 80, &["1.1.1.1", "10.0.0.1"], Verdict::NotPublic(Private)),
-            ("example.test", 80, &["2606:4700::1", "1.1.1.1", "fd00::1"], Verdict::NotPublic(UniqueLocal)),
-            ("example.test", 80, &["::ffff:127.0.0.1"], Verdict::NotPublic(Loopback)),
-            ("example.test", 80, &["1.1.1.1", "9.9.9.9"], Verdict::DeniedAddress),
-            ("example.test", 80, &["172.16.5.1"], Verdict::Operator),
-            ("example.test", 80, &["::ffff:172.16.5.1"], Verdict::Operator),
-            ("example.test", 80, &["172.16.5.9"], Verdict::DeniedAddress),
-            ("example.test", 80, &["1.1.1.1", "8.8.8.8"], Verdict::OwnAddress),
-            ("example.test", 80, &["172.16.5.1", "8.8.8.8"], Verdict::OwnAddress),
-            ("allowed.test", 80, &["8.8.8.8"], Verdict::Operator),
-            ("example.test", 80, &["172.16.5.1", "172.16.6.1"], Verdict::NotPublic(Private)),
-            ("1.1.1.1", 80, &[], Verdict::Public),
-            ("1.1.1.1", 25, &[], Verdict::Port),
-            ("127.0.0.1", 25, &[], Verdict::NotPublic(Loopback)),
-            ("2130706433", 80, &[], Verdict::NotPublic(Loopback)),
-            ("0x7f.1", 80, &[], Verdict::NotPublic(Loopback)),
-            ("169.254.169.254", 80, &[], Verdict::NotPublic(LinkLocal)),
-            ("100.100.100.200", 80, &[], Verdict::NotPublic(SharedNat)),
-            ("[fd00:ec2::254]", 80, &[], Verdict::NotPublic(UniqueLocal)),
-            ("172.16.5.1", 80, &[], Verdict::Operator),
-            ("172.16.5.1", 81, &[], Verdict::Port),
-            ("[::ffff:9.9.9.9]", 80, &[], Verdict::DeniedAddress),
-            ("localhost", 80, public, Verdict::LocalName),
-            ("localhost", 22, public, Verdict::LocalName),
-            ("a.LOCALHOST.", 80, public, Verdict::LocalName),
-            ("metadata.google.internal", 80, public, Verdict::LocalName),
-            ("wiki.internal", 80, &["10.1.1.1"], Verdict::Operator),
-            ("allowed.test", 80, &["10.1.1.1"], Verdict::Operator),
-            ("allowed.test", 80, &["1.1.1.1"], Verdict::Operator),
-            ("allowed.test", 81, &["10.1.1.1"], Verdict::Port),
-            ("allowed.test", 80, &["172.16.5.9"], Verdict::DeniedAddress),
-            ("not-allowed.test", 80, &["10.1.1.1"], Verdict::NotPublic(Private)),
-            ("a.below.test", 80, &["10.1.1.1"], Verdict::Operator),
-            ("below.test", 80, &["10.1.1.1"], Verdict::NotPublic(Private)),
-            ("resolved.test", 8123, &[], Verdict::Operator),
-            ("denied-address.test", 80, &[], Verdict::DeniedAddress),
-            ("RESOLVED.test.", 80, &[], Verdict::Operator),
-            ("denied.test", 80, public, Verdict::DeniedHost),
-            ("x.evil.test", 80, public, Verdict::DeniedHost),
-        ];
-        for (host, port, addresses, expected) in table {
-            assert_eq!(judge(host, *port, addresses), *expected, "{host}:{port} {addresses:?}");
-        }
-    }
-
-    #[test]
-    fn each_verdict_has_a_name_and_a_refusal() {
-        for (verdict, name, code) in [
-            (Verdict::Public, "public", None),
-            (Verdict::Operator, "operator", None),
-            (Verdict::NotPublic(address::Verdict::Private), "private", Some("address_not_public")),
-            (Verdict::LocalName, "local_name", Some("address_not_public")),
-            (Verdict::OwnAddress, "own_address", Some("address_not_public")),
-            (Verdict::OwnPort, "own_port", Some("address_not_public")),
-            (Verdict::DeniedHost, "denied_host", Some("address_not_public")),
-            (Verdict::DeniedAddress, "denied_address", Some("address_not_public")),
-            (Verdict::Port, "port", Some("port_not_allowed")),
-            (Verdict::NotFound, "not_found", Some("name_not_found")),
-            (Verdict::NameServerFailed, "name_server_failed", Some("name_server_failed")),
-            (Verdict::NoJob, "no_job", Some("connection_failed")),
-            (Verdict::Browser, "browser", Some("connection_failed")),
-            (Verdict::ConnectionLimit, "too_many", Some("connection_failed")),
-            (Verdict::ByteLimit, "too_much", Some("connection_failed")),
-            (Verdict::TimeLimit, "too_late", Some("connection_failed")),
-        ] {
-            let refusal = verdict.failure().map(|refusal| refusal("a.test".to_owned()));
-            assert_eq!((verdict.name(), refusal.as_ref().map(Refusal::code)), (name, code));
-            assert_eq!(verdict.allows(), code.is_none());
-        }
-    }
-}
+#[path = "policy_tests.rs"]
+mod tests;
 
 #[cfg(test)]
 mod properties {
