@@ -152,17 +152,35 @@ pub(super) fn unless_refused<T>(answer: Result<T, JobError>) -> Result<Option<T>
 /// Characters of the page's message that a refusal has.
 const MAX_MESSAGE_CHARS: usize = 300;
 /// Evaluates the expression of an object made by [`object`], unless its promise is still pending. No command waits for that
-/// promise: it may need the page's clock, which stands during commands. After one microtask the value of an expression
-/// without a promise, or with a promise that is already settled, is known.
-const CHECK: &str = "async function() { if (!this.pending) this.run(); await null; if (!this.error) return { met: this.met };\
+/// promise: it may need the page's clock, which stands during commands. After five microtasks the value of an expression or
+/// function without a promise, or with a promise that is already settled, is known.
+const CHECK: &str = "async function() { if (!this.pending) this.run(); for (let left = 5; left; left--) await null;\
+    if (!this.error) return { met: this.met };\
     let message = 'an error'; try { message = `${this.error[0]?.message ?? this.error[0]}` } catch {} return { message } }";
 
+/// The expression has the names and the `this` of the page's scripts. Between `do` and `while` there is one statement, whose
+/// semicolon may be missing; after a comma it goes on with an expression.
 fn object(expression: &Expression) -> String {
     format!(
-        "({{ pending: false, met: false, error: null, async run() {{ this.pending = true;\
-         try {{ this.met = !!await (\n{}\n) }} catch (error) {{ this.error = [error] }} this.pending = false }} }})",
+        "({{ pending: false, met: false, error: null,\
+         evaluate: async () => {{ do return void 0,\n{}\nwhile (0) }},\
+         async run() {{ this.pending = true; try {{ let value = await this.evaluate();\
+         if (typeof value === 'function') value = await value(); this.met = !!value }}\
+         catch (error) {{ this.error = [error] }} this.pending = false }} }})",
         expression.as_str()
     )
+}
+
+/// The error of a text that is no expression: if it can, one that names what is in the text or that it ends too early.
+async fn syntax_error(
+    rendering: &Rendering<'_>,
+    expression: &Expression,
+    details: ExceptionDetails,
+) -> Result<JobError, JobError> {
+    let alone = EvaluateParams::new(format!("async () => (\n{}\n)", expression.as_str()));
+    let evaluated = rendering.wait_for_page(rendering.session.call(&alone)).await;
+    let better = unless_refused(evaluated)?.and_then(|evaluated| evaluated.exception_details);
+    Ok(failed(&thrown(better.unwrap_or(details))))
 }
 
 #[derive(Deserialize)]
@@ -189,7 +207,7 @@ pub(super) async fn is_true(
         let evaluated = rendering.wait_for_page(rendering.session.call(&evaluate)).await;
         let Some(evaluated) = unless_refused(evaluated)? else { return Ok(false) };
         if let Some(details) = evaluated.exception_details {
-            return Err(failed(&thrown(details)));
+            return Err(syntax_error(rendering, expression, details).await?);
         }
         evaluated.result.object_id.ok_or(JobError::NoFile)?
     };

@@ -314,7 +314,8 @@ impl FieldName {
             ),
             Self::WaitForFunction => text(1, limits::MAX_EXPRESSION_CHARS).says(
                 "JavaScript expression that is evaluated in the page, after the `waitUntil` milestone and until it is truthy, in addition to the \
-                 other waits. A promise is awaited. If it throws, or is not truthy within the deadline, that is a 422. Excludes \
+                 other waits. A function is called, and a promise is awaited; a class or a function that only has to be there is \
+                 `!!window.Chart`. If it throws, or is not truthy within the deadline, that is a 422. Excludes \
                  `javaScript: false`.",
             ),
             Self::PdfStandard => of_pdf(FieldKind::Standard).says(
