@@ -25,7 +25,9 @@ const ROOT: (&str, &str) = ("rsm", "CrossIndustryInvoice");
 
 /// The element whose text is the profile, in the root.
 const GUIDELINE: &str = "rsm:ExchangedDocumentContext/ram:GuidelineSpecifiedDocumentContextParameter/ram:ID";
-/// What every profile requires, in the root: the elements of MINIMUM.
+/// The element that may be empty, in the root.
+const DELIVERY: &str = "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeDelivery";
+/// What every profile requires, in the root: the elements of MINIMUM, each with a text.
 const REQUIRED: [&str; 11] = [
     GUIDELINE,
     "rsm:ExchangedDocument/ram:ID",
@@ -33,7 +35,7 @@ const REQUIRED: [&str; 11] = [
     "rsm:ExchangedDocument/ram:IssueDateTime/udt:DateTimeString",
     "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeAgreement/ram:SellerTradeParty/ram:Name",
     "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeAgreement/ram:BuyerTradeParty/ram:Name",
-    "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeDelivery",
+    DELIVERY,
     "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeSettlement/ram:InvoiceCurrencyCode",
     "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeSettlement/ram:SpecifiedTradeSettlementHeaderMonetarySummation/ram:TaxBasisTotalAmount",
     "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeSettlement/ram:SpecifiedTradeSettlementHeaderMonetarySummation/ram:GrandTotalAmount",
@@ -50,6 +52,9 @@ pub struct InvoiceXml {
 }
 
 impl InvoiceXml {
+    /// The names under which readers look for the XML of an invoice, in lower case.
+    pub const FILE_NAMES: [&str; 3] = ["factur-x.xml", "xrechnung.xml", "zugferd-invoice.xml"];
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -144,10 +149,15 @@ fn profile_of(text: &str) -> Result<&'static InvoiceProfile, InvalidInvoice> {
                 for part in ["/", prefix(namespace), ":", name] {
                     path.push_str(part);
                 }
-                missing.retain(|required| *required != &path[1..]);
+                missing.retain(|required| *required != DELIVERY || *required != &path[1..]);
             }
             XmlEvent::End => path.truncate(path.rfind('/').unwrap_or_default()),
-            XmlEvent::Text(text) if path.get(1..) == Some(GUIDELINE) => guideline += &text,
+            XmlEvent::Text(text) if !text.trim().is_empty() => {
+                missing.retain(|required| path.get(1..) != Some(required));
+                if path.get(1..) == Some(GUIDELINE) {
+                    guideline += &text;
+                }
+            }
             XmlEvent::Text(_) => {}
         }
     }
@@ -201,17 +211,44 @@ const fn xrechnung(guideline: &'static str, version: &'static str) -> InvoicePro
     }
 }
 
-static PROFILES: [InvoiceProfile; 10] = [
+static PROFILES: [InvoiceProfile; 17] = [
     factur_x("urn:factur-x.eu:1p0:minimum", "MINIMUM", false),
     factur_x("urn:factur-x.eu:1p0:basicwl", "BASIC WL", false),
     factur_x("urn:cen.eu:en16931:2017#compliant#urn:factur-x.eu:1p0:basic", "BASIC", true),
     factur_x("urn:cen.eu:en16931:2017", "EN 16931", true),
     factur_x("urn:cen.eu:en16931:2017#conformant#urn:factur-x.eu:1p0:extended", "EXTENDED", true),
+    // The profile of France (AFNOR XP Z12-012), a part of EXTENDED with further rules.
+    factur_x("urn:cen.eu:en16931:2017#conformant#urn.cpro.gouv.fr:1p0:extended-ctc-fr", "EXTENDED", true),
     xrechnung("urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.0", "2.0"),
+    xrechnung(
+        "urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.0#conformant#urn:xoev-de:kosit:extension:xrechnung_2.0",
+        "2.0",
+    ),
     xrechnung("urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.1", "2.1"),
+    xrechnung(
+        "urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.1#conformant#urn:xoev-de:kosit:extension:xrechnung_2.1",
+        "2.1",
+    ),
     xrechnung("urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.2", "2.2"),
+    xrechnung(
+        "urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.2#conformant#urn:xoev-de:kosit:extension:xrechnung_2.2",
+        "2.2",
+    ),
     xrechnung("urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.3", "2.3"),
+    xrechnung(
+        "urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.3#conformant#urn:xoev-de:kosit:extension:xrechnung_2.3",
+        "2.3",
+    ),
     xrechnung("urn:cen.eu:en16931:2017#compliant#urn:xeinkauf.de:kosit:xrechnung_3.0", "3.0"),
+    xrechnung(
+        "urn:cen.eu:en16931:2017#compliant#urn:xeinkauf.de:kosit:xrechnung_3.0#conformant#urn:xeinkauf.de:kosit:extension:xrechnung_3.0",
+        "3.0",
+    ),
+    // For clean vehicles.
+    xrechnung(
+        "urn:cen.eu:en16931:2017#compliant#urn:xeinkauf.de:kosit:xrechnung_3.0#compliant#urn:xeinkauf.de:kosit:xrechnung:cvd_0.9",
+        "3.0",
+    ),
 ];
 
 #[cfg(test)]

@@ -45,6 +45,16 @@ fn required_elements() {
         let end = format!("</{parent}>");
         let moved = format!("{before}<x>{}", after.replacen(&end, &format!("</x>{end}"), 1));
         assert_eq!(refusal(&moved), format!("has no element {path}"));
+        // Without a text.
+        let (start, content) = (at + MINIMUM[at..].find('>').unwrap() + 1, MINIMUM[at..].find("</"));
+        let is_text = MINIMUM[at..].find("</").is_some_and(|end| !MINIMUM[start..at + end].contains('<'));
+        assert_eq!(is_text, path != DELIVERY, "{path}");
+        for empty in
+            ["", " \n", "<![CDATA[ ]]>", "<!-- text -->", "<x>text</x>"].into_iter().filter(|_| is_text)
+        {
+            let text = format!("{}{empty}{}", &MINIMUM[..start], &MINIMUM[at + content.unwrap()..]);
+            assert_eq!(refusal(&text), format!("has no element {path}"), "{empty:?}");
+        }
     }
     // In another namespace.
     let other = MINIMUM.replace("UnqualifiedDataType:100", "UnqualifiedDataType:101");
@@ -86,7 +96,7 @@ fn refusals() {
             MINIMUM.replace("1p0:minimum", "1p0:maximum"),
             &format!("{guideline}\"urn:factur-x.eu:1p0:maximum\" in "),
         ),
-        (MINIMUM.replace("urn:factur-x.eu:1p0:minimum", ""), &format!("{guideline}\"\" in ")),
+        (MINIMUM.replace("urn:factur-x.eu:1p0:minimum", ""), &format!("has no element {GUIDELINE}")),
         (
             format!("<!--{}-->{MINIMUM}", " ".repeat(limits::MAX_INVOICE_BYTES)),
             "must be at most 2097152 bytes",
