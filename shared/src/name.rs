@@ -158,8 +158,9 @@ fn skeleton(text: &str) -> String {
     unicode_security::skeleton(text).collect()
 }
 
-/// Upper case and then lower case makes `ß` equal to `SS`, and both small sigmas equal.
-fn one_case(text: &str) -> String {
+/// Without regard to case and normal form. Upper case and then lower case makes `ß` equal to `SS`, and both small sigmas
+/// equal.
+pub(crate) fn one_case(text: &str) -> String {
     text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfkc().collect()
 }
 

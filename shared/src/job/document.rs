@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
 
 use super::{AttachmentName, Base64, Date, InvalidOptions, InvoiceXml, MetadataText, MimeType, PdfPassword};
-use crate::{limits, locale::Locale};
+use crate::{limits, locale::Locale, name::one_case};
 
 /// What a PDF has beyond the pages that the browser prints.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -38,10 +38,10 @@ impl DocumentOptions {
     pub fn check(&self) -> Result<(), InvalidOptions> {
         let Self { standard, attachments, invoice, protection, .. } = self;
         let bytes = attachments.iter().map(|it| it.content.decoded_bytes()).sum::<usize>();
-        let of_invoice = invoice.as_ref().map(|invoice| invoice.profile().file_name);
+        let names: Vec<String> = attachments.iter().map(|it| one_case(it.name.as_str())).collect();
         let is_repeated = |index: &usize| {
-            let name = &attachments[*index].name;
-            attachments[..*index].iter().any(|it| it.name == *name) || of_invoice == Some(name.as_str())
+            let (before, name) = (&names[..*index], &names[*index]);
+            before.contains(name) || invoice.is_some() && InvoiceXml::FILE_NAMES.contains(&name.as_str())
         };
         let is_a2b = standard.archive == Some(PdfA::A2b);
         if attachments.len() > limits::MAX_ATTACHMENTS {

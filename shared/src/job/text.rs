@@ -7,6 +7,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
     limits,
+    name::Name,
     text::{InvalidText, kept, of_bytes, of_chars, texts},
 };
 
@@ -40,7 +41,10 @@ texts! {
     /// The name of a file in a PDF, without a path.
     AttachmentName = |text| {
         let max = limits::MAX_ATTACHMENT_NAME_CHARS;
-        kept(text, is_file_name, format!("must have 1 to {max} characters, and no \"/\", \"\\\" or control character"))
+        let rule = format!(
+            "must have 1 to {max} characters, no space at an end, and no \"/\", \"\\\", \":\", control or invisible character"
+        );
+        kept(text, is_file_name, rule)
     };
     /// A media type without parameters, such as `text/csv`.
     MimeType = |text| kept(text, is_media_type, "must be a media type without parameters, such as \"text/csv\"");
@@ -85,18 +89,22 @@ fn is_base64(text: &str) -> bool {
     io::copy(&mut DecoderReader::new(text.as_bytes(), &STANDARD), &mut io::sink()).is_ok()
 }
 
+/// Whether this is a name as users see it, and no path: a colon follows the name of a drive, or begins that of a stream of a
+/// file.
 fn is_file_name(text: &str) -> bool {
-    (1..=limits::MAX_ATTACHMENT_NAME_CHARS).contains(&text.chars().count())
+    text.chars().count() <= limits::MAX_ATTACHMENT_NAME_CHARS
         && ![".", ".."].contains(&text)
-        && !text.contains(|character: char| matches!(character, '/' | '\\') || character.is_control())
+        && !text.contains(['/', '\\', ':'])
+        && Name::parse(text).is_ok_and(|name| name.as_str() == text)
 }
 
-/// Whether this is `type/subtype`, where both are restricted names of RFC 6838.
+/// Whether this is `type/subtype`, where both are restricted names of RFC 6838, without the `#` that writes other
+/// characters in a name of PDF.
 fn is_media_type(text: &str) -> bool {
     let is_name = |name: &str| {
         name.len() <= MAX_MIME_NAME_CHARS
             && name.starts_with(|first: char| first.is_ascii_alphanumeric())
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!$&-^_.+".contains(&byte))
     };
     text.split_once('/').is_some_and(|(of_type, subtype)| is_name(of_type) && is_name(subtype))
 }
