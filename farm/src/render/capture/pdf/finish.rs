@@ -3,9 +3,10 @@
 //! The file is written anew: an update at its end would keep the browser's dates and ids in it, so that equal jobs would
 //! not give equal files.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, io::Write as _, sync::Arc};
 
 use bytes::Bytes;
+use flate2::{Compression, write::ZlibEncoder};
 use lopdf::{
     Document, EncryptionState, EncryptionVersion, Object, Permissions,
     encryption::crypt_filters::{Aes256CryptFilter, CryptFilter},
@@ -69,6 +70,7 @@ fn finished(
         schemas.extend(options.invoice.as_ref().map(attachments::invoice_schema));
         metadata::add_xmp(&mut document, options.archive(), &schemas)?;
     }
+    end_streams(&mut document)?;
     metadata::set_id(&mut document);
     if let Some(protection) = &options.protection {
         protect(&mut document, protection)?;
@@ -76,6 +78,24 @@ fn finished(
     let mut file = Vec::new();
     document.save_to(&mut file).map_err(lopdf::Error::from)?;
     Ok(file.into())
+}
+
+/// Puts a line feed after compressed data that end in a carriage return, which validators take for a part of the end of the
+/// line before `endstream`. Decoders read no further than the end of the data.
+fn end_streams(document: &mut Document) -> Result<(), JobError> {
+    let streams = document.objects.values_mut().filter_map(|object| object.as_stream_mut().ok());
+    for stream in streams.filter(|stream| stream.content.ends_with(b"\r")) {
+        let mut content = std::mem::take(&mut stream.content);
+        if !stream.dict.has(b"Filter") {
+            let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+            encoder.write_all(&content).map_err(lopdf::Error::from)?;
+            content = encoder.finish().map_err(lopdf::Error::from)?;
+            stream.dict.set("Filter", "FlateDecode");
+        }
+        content.push(b'\n');
+        stream.set_content(content);
+    }
+    Ok(())
 }
 
 const FILTER: &[u8] = b"StdCF";
@@ -135,6 +155,7 @@ fn permissions(allow: &[Permission]) -> Permissions {
 mod properties {
     //! A page can influence the bytes of its file, so no file may stop the farm.
 
+    use lopdf::{Dictionary, Stream};
     use platen_shared::format::PaperSize;
     use proptest::prelude::*;
 
@@ -184,6 +205,30 @@ mod properties {
         fn no_file_causes_a_panic(file in changed(), first in changed()) {
             let _ = finished(&file, Some(&first), &options(), None);
             let _ = finished(FILE, Some(&first), &options(), None);
+        }
+    }
+
+    #[test]
+    fn no_stream_ends_in_a_carriage_return() {
+        let mut document = Document::load_mem(FILE).unwrap();
+        let stream = |content: &[u8]| Stream::new(Dictionary::new(), content.to_vec());
+        let mut added = vec![(document.add_object(stream(b"a\r\r")), b"a\r\r".to_vec())];
+        for content in (100..2_000).map(|length| vec![b'a'; length]) {
+            let mut stream = stream(&content);
+            stream.compress().unwrap();
+            if stream.content.ends_with(b"\r") {
+                added.push((document.add_object(stream), content));
+            }
+        }
+        assert!(added.len() > 2);
+        end_streams(&mut document).unwrap();
+        let mut file = Vec::new();
+        document.save_to(&mut file).unwrap();
+        assert!(!file.windows(11).any(|it| it == b"\r\nendstream"));
+        let document = Document::load_mem(&file).unwrap();
+        for (id, content) in added {
+            let stream = document.get_object(id).and_then(Object::as_stream).unwrap();
+            assert_eq!(stream.get_plain_content().unwrap(), content);
         }
     }
 

@@ -119,6 +119,17 @@ pub(super) struct Property {
     pub(super) value: String,
 }
 
+/// Prefixes and namespaces of an XMP packet, apart from those of its schemas.
+const NAMESPACES: [(&str, &str); 7] = [
+    ("dc", "http://purl.org/dc/elements/1.1/"),
+    ("pdf", "http://ns.adobe.com/pdf/1.3/"),
+    ("xmp", "http://ns.adobe.com/xap/1.0/"),
+    ("pdfaid", "http://www.aiim.org/pdfa/ns/id/"),
+    ("pdfaExtension", "http://www.aiim.org/pdfa/ns/extension/"),
+    ("pdfaSchema", "http://www.aiim.org/pdfa/ns/schema#"),
+    ("pdfaProperty", "http://www.aiim.org/pdfa/ns/property#"),
+];
+
 /// The XMP packet (ISO 16684-1) of a file with this information dictionary.
 fn packet(info: &Dictionary, language: Option<&str>, archive: Option<PdfA>, schemas: &[Schema]) -> String {
     let text = |key: &[u8]| info.get(key).and_then(decode_text_string).ok();
@@ -151,9 +162,7 @@ fn packet(info: &Dictionary, language: Option<&str>, archive: Option<PdfA>, sche
         properties += &simple("pdfaid:part", Some(part.to_owned()));
         properties += &simple("pdfaid:conformance", Some("B".to_owned()));
     }
-    let mut namespaces = String::new();
-    for Schema { namespace, prefix, properties: own, .. } in schemas {
-        namespaces += &[" xmlns:", prefix, "=\"", namespace, "\""].concat();
+    for Schema { prefix, properties: own, .. } in schemas {
         for Property { name, value, .. } in own {
             properties += &simple(&format!("{prefix}:{name}"), Some(value.clone()));
         }
@@ -164,16 +173,16 @@ fn packet(info: &Dictionary, language: Option<&str>, archive: Option<PdfA>, sche
             ["<pdfaExtension:schemas><rdf:Bag>\n", &descriptions, "</rdf:Bag></pdfaExtension:schemas>\n"];
         properties += &list.concat();
     }
+    // Validators refuse a namespace that is declared and not used.
+    let own = schemas.iter().map(|schema| (schema.prefix, schema.namespace));
+    let used = NAMESPACES.into_iter().chain(own).filter(|(it, _)| properties.contains(&format!("<{it}:")));
+    let namespaces: String =
+        used.flat_map(|(prefix, namespace)| [" xmlns:", prefix, "=\"", namespace, "\""]).collect();
     format!(
         "<?xpacket begin=\"\u{feff}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n\
          <x:xmpmeta xmlns:x=\"adobe:ns:meta/\">\n\
          <rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">\n\
-         <rdf:Description rdf:about=\"\" xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \
-         xmlns:pdf=\"http://ns.adobe.com/pdf/1.3/\" xmlns:xmp=\"http://ns.adobe.com/xap/1.0/\" \
-         xmlns:pdfaid=\"http://www.aiim.org/pdfa/ns/id/\" \
-         xmlns:pdfaExtension=\"http://www.aiim.org/pdfa/ns/extension/\" \
-         xmlns:pdfaSchema=\"http://www.aiim.org/pdfa/ns/schema#\" \
-         xmlns:pdfaProperty=\"http://www.aiim.org/pdfa/ns/property#\"{namespaces}>\n\
+         <rdf:Description rdf:about=\"\"{namespaces}>\n\
          {properties}</rdf:Description>\n</rdf:RDF>\n</x:xmpmeta>\n<?xpacket end=\"r\"?>"
     )
 }
