@@ -86,8 +86,10 @@ ensure_chromium() {
     apt_install chromium-headless-shell
   fi
   case "${PLATEN_FONTS:-full}" in
-    full) apt_install util-linux fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji ;;
-    minimal) apt_install util-linux fonts-liberation ;;
+    full)
+      apt_install util-linux fonts-liberation fonts-crosextra-carlito fonts-crosextra-caladea fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
+      ;;
+    minimal) apt_install util-linux fonts-liberation fonts-crosextra-carlito fonts-crosextra-caladea ;;
     *) fail "PLATEN_FONTS is '$PLATEN_FONTS'; it must be full or minimal." ;;
   esac
 }

@@ -10,6 +10,7 @@ tests! {
     "text in all common scripts has glyphs" => all_have_glyphs,
     "the language chooses the form of Chinese characters" => forms_of_characters,
     "Latin text and headers have the metrics of Arial" => latin_fonts,
+    "Calibri has its metrics and Cambria has a font" => office_fonts,
 }
 
 /// A name, a language and a text each.
@@ -78,6 +79,20 @@ async fn forms_of_characters(shared: Arc<Shared>) {
     }
 }
 
+/// The fonts in a file, without those that it has several times.
+fn fonts_of(file: &[u8]) -> Vec<String> {
+    let file = String::from_utf8_lossy(file);
+    let mut fonts: Vec<_> = file
+        .split("/BaseFont /")
+        .skip(1)
+        .filter_map(|rest| rest.split(char::is_whitespace).next()?.split_once('+'))
+        .map(|(_, name)| name.to_owned())
+        .collect();
+    fonts.sort_unstable();
+    fonts.dedup();
+    fonts
+}
+
 /// Also where many fonts are installed, so that a document is the same on all machines.
 async fn latin_fonts(shared: Arc<Shared>) {
     let text = "The quick brown fox 0123456789";
@@ -90,14 +105,38 @@ async fn latin_fonts(shared: Arc<Shared>) {
     let header = format!("<b>{text}</b>");
     let body = json!({ "html": html, "format": "pdf", "headerHtml": header, "footerHtml": text });
     let file = shared.file(&request(&body)).await;
-    let file = String::from_utf8_lossy(&file.bytes);
-    let mut fonts: Vec<_> = file
-        .split("/BaseFont /")
-        .skip(1)
-        .filter_map(|rest| rest.split(char::is_whitespace).next()?.split_once('+'))
-        .map(|(_, name)| name)
-        .collect();
-    fonts.sort_unstable();
-    fonts.dedup();
-    assert_eq!(fonts, ["LiberationMono", "LiberationSans", "LiberationSans-Bold", "LiberationSerif"]);
+    assert_eq!(
+        fonts_of(&file.bytes),
+        ["LiberationMono", "LiberationSans", "LiberationSans-Bold", "LiberationSerif"]
+    );
+}
+
+async fn office_fonts(shared: Arc<Shared>) {
+    let html = "<!doctype html><p style='font-family: Calibri'>Calibri <b>bold</b> <i>italic <b>both</b></i>\
+                <p style='font-family: Cambria, serif'>Cambria";
+    let file = shared.file(&request(&json!({ "html": html, "format": "pdf" }))).await;
+    let carlito = ["Carlito", "Carlito-Bold", "Carlito-BoldItalic", "Carlito-Italic"];
+    assert_eq!(fonts_of(&file.bytes), [&["Caladea-Regular"][..], &carlito].concat());
+    // Widths of Calibri in thousandths of its size.
+    let widths = [
+        (' ', 226),
+        ('0', 507),
+        ('A', 579),
+        ('B', 544),
+        ('a', 479),
+        ('b', 525),
+        ('e', 498),
+        ('m', 799),
+        ('€', 507),
+    ];
+    let cell = |(character, width): &(char, u32)| {
+        ["<pre data-width=", &width.to_string(), ">", &character.to_string().repeat(10), "</pre>"].concat()
+    };
+    let cells = widths.iter().map(cell).collect::<String>();
+    let html = format!(
+        "<!doctype html><html style='background: red'><style>pre {{ font: 100px Calibri; width: max-content }}</style>{cells}\
+         <script>const bad = [...document.querySelectorAll('pre')].filter(it => Math.abs(it.getBoundingClientRect().width -\
+         it.dataset.width) > 1); if (!bad.length) document.documentElement.style.background = 'green'</script>"
+    );
+    shared.expect_green(&request(&json!({ "html": html, "width": 64, "height": 64 }))).await;
 }
