@@ -13,6 +13,7 @@ tests! {
     "the date of a header follows locale and time zone" => dates,
     "a page cannot change its header" => hostile_pages,
     "content of a header is laid out as in Chromium's" => layout,
+    "parts and the first page have rules of their own" => page_rules,
 }
 
 /// The PDF of a request with these fields.
@@ -156,5 +157,26 @@ async fn layout(shared: Arc<Shared>) {
         let found = pdf(&shared, &json!({ "headerHtml": header })).await.word("HEAD").unwrap();
         let place = (millimetres(found.left), millimetres(found.top));
         assert!((place.0 - left).abs() < 1.0 && (place.1 - top).abs() < 1.5, "{header}: {place:?}");
+    }
+}
+
+/// What docs/pdf.md says of rules of the page for its sheets.
+async fn page_rules(shared: Arc<Shared>) {
+    let html = "<!doctype html><style>@page { @top-center { content: counter(chapter) '.' counter(page) } }\
+                @page appendix { @top-center { content: 'Appendix' } } section { page: appendix }\
+                body { counter-reset: chapter } h1 { counter-increment: chapter }</style>\
+                <h1>One</h1><section>More</section>";
+    let text = pdf(&shared, &json!({ "html": html })).await.text().unwrap();
+    assert_eq!(text, "0.1 One Appendix More");
+    let first = "<!doctype html><style>@page :first { margin-top: 80mm !important }</style>\
+                 <p>START<p style='break-before: page'>NEXT";
+    let top = async |word: &str, fields: &Value| {
+        let found = pdf(&shared, &with(json!({ "html": first }), fields)).await.word(word).unwrap();
+        found.top / 72.0 * 25.4
+    };
+    let letterhead = json!({ "headerHtml": "a", "headerFirstHtml": "LETTERHEAD" });
+    for fields in [json!({}), letterhead] {
+        let (start, next) = (top("START", &fields).await, top("NEXT", &fields).await);
+        assert!((80.0..90.0).contains(&start) && (25.0..35.0).contains(&next), "{start} {next}");
     }
 }
