@@ -52,6 +52,7 @@ async fn picture(target: &Target, example: &Example, without: &[String]) -> Resu
     let before = parts.len();
     parts.extend(rendered(target, &body).await?);
     ensure!(parts.len() > before, "no page");
+    ensure!(parts[..before] != parts[before..], "the picture does not show what the field does");
     Ok(side_by_side(&parts))
 }
 
