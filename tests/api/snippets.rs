@@ -63,17 +63,24 @@ async fn runs(stage: Stage, language: &'static Language) -> Result<()> {
         "{text}"
     );
 
-    // A failure is noticed, and its message is shown or in the file of curl.
-    std::fs::remove_file(&file)?;
-    let program = program.replace("20mm", "20 mm");
-    if language.block == "rust" {
-        return Ok(());
+    // A failure is noticed, and its message is shown or in the file of curl. That of a key has no code.
+    let stranger = target.with_unknown_key();
+    let failing = program.replace("20mm", "20 mm");
+    for (program, target, expected) in
+        [(program, &stranger, "Invalid API key"), (&failing, &target, "invalid_field")]
+    {
+        if language.block == "rust" && program == failing {
+            continue;
+        }
+        let _ = std::fs::remove_file(&file);
+        let output = run(language, (program, QUICK_START), target, directory.path())?;
+        let mut shown = [output.stdout, output.stderr].concat();
+        shown.extend(std::fs::read(&file).unwrap_or_default());
+        let shown = String::from_utf8_lossy(&shown);
+        let is_shown =
+            shown.contains(expected) && !["undefined", "None", "null"].iter().any(|it| shown.contains(it));
+        ensure!(!output.status.success() && is_shown, "{shown}");
     }
-    let output = run(language, (&program, QUICK_START), &target, directory.path())?;
-    let mut shown = [output.stdout, output.stderr].concat();
-    shown.extend(std::fs::read(&file).unwrap_or_default());
-    let shown = String::from_utf8_lossy(&shown);
-    ensure!(!output.status.success() && shown.contains("invalid_field"), "{shown}");
     Ok(())
 }
 

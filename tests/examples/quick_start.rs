@@ -1,7 +1,7 @@
 //! The program of `docs/quick-start.md`.
 
 use platen_harness::tls::reqwest;
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,8 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
     let status = response.status();
     if !status.is_success() {
-        let error: Value = response.json().await?;
-        return Err(format!("{status} {}: {}", error["code"], error["error"]).into());
+        return Err(format!("{status}: {}", response.text().await?).into());
     }
     std::fs::write("invoice.pdf", response.bytes().await?)?;
     Ok(())
