@@ -15,9 +15,11 @@ use serde_json::{from_value, json};
 
 use crate::error::JobError;
 
-/// The default style, which every rule of a template overrides. Chromium's own font has one pixel, and generic families
-/// are those of the system. The elements are laid out as if the content were in Chromium's header itself.
-const STYLE: &str = "<style>:where(#header, #footer) { font: 10px Arial, \"Liberation Sans\", sans-serif }\
+/// The default style, which every rule of a template overrides. Chromium's own font has one pixel, also that of the root
+/// element, which no template has; and generic families are those of the system. The elements are laid out as if the
+/// content were in Chromium's header itself.
+const STYLE: &str = "<style>:root { font-size: 16px }\
+    :where(#header, #footer) { font: 10px Arial, \"Liberation Sans\", sans-serif }\
     :where(platen-html, platen-body) { display: flex; flex: auto; align-self: stretch; align-items: inherit;\
     min-width: 0 }</style>";
 /// Converts texts to templates. Chromium writes its own `date` in English.

@@ -50,6 +50,14 @@ async fn own_rules(shared: Arc<Shared>) {
         ("<body style='font-size:8px'><div style='font-size:2em'>HEAD</div>", 16.0),
         ("<style>#header{font-size:16px}</style><p>HEAD", 16.0),
         ("<style>*{font-size:16px}</style><p>HEAD", 16.0),
+        // `rem` is of the root of Chromium's document, which no template has.
+        ("<p style='font-size:1rem'>HEAD", 16.0),
+        ("<p style='font-size:1.25rem'>HEAD", 20.0),
+        ("<style>html{font-size:10px}</style><p style='font-size:1rem'>HEAD", 16.0),
+        ("<style>html{font-size:62.5%}body{font-size:1rem}</style><p>HEAD", 16.0),
+        ("<style>:root{font-size:30px!important}p{font-size:calc(.5rem + 8px)}</style><p>HEAD", 16.0),
+        ("<style>@media print{html{font-size:1px}}</style><p style='font:1rem Arial'>HEAD", 16.0),
+        ("<html style='font-size:2rem'><p style='font-size:.5em'>HEAD", 16.0),
         ("<style>body{font-size:16px</style><p>HEAD", 16.0),
         ("<style>}body{font-size:30px} body{font-size:16px}</style><p>HEAD", 16.0),
     ] {
