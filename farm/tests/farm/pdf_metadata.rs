@@ -14,6 +14,7 @@ tests! {
     "a document has a language" => language,
     "the same job with the same date gives the same bytes" => same_bytes,
     "a PDF without such options is the browser's" => untouched,
+    "a tagged file is not much larger than its page" => sizes,
 }
 
 /// The PDF of a page with these options of its document.
@@ -143,4 +144,25 @@ async fn same_bytes(shared: Arc<Shared>) {
 async fn untouched(shared: Arc<Shared>) {
     let document = document(&shared, json!({ "html": PAGE, "locale": "it" }), json!({})).await;
     assert!(!document.catalog().unwrap().has(b"Metadata") && !document.trailer.has(b"ID"));
+}
+
+async fn sizes(shared: Arc<Shared>) {
+    let rows: Vec<String> = (0..3_000)
+        .map(|cell| format!("{}<td>cell {cell}", if cell % 6 == 0 { "<tr>" } else { "" }))
+        .collect();
+    let rows = rows.concat();
+    let html = format!("<!doctype html><html lang=en><title>T</title>Text<table>{rows}</table>");
+    let plain = shared.file(&paged(json!({ "html": html }))).await.bytes.len();
+    for options in [
+        json!({}),
+        json!({ "metadata": { "author": "A" } }),
+        json!({ "standard": { "archive": "a2b" } }),
+        json!({ "protection": { "user_password": "user", "owner_password": "", "allow": ["print"] } }),
+    ] {
+        let file =
+            shared.file(&documented(json!({ "html": html, "tagged": true }), options.clone())).await.bytes;
+        assert!(file.len() < 8 * plain, "{options}: {} beside {plain}", file.len());
+        let version = if options["protection"].is_null() { b"%PDF-1.7" } else { b"%PDF-2.0" };
+        assert!(file.starts_with(version), "{options}");
+    }
 }

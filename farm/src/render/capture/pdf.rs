@@ -7,6 +7,7 @@ mod finish;
 mod first_page;
 mod fit_to_width;
 mod metadata;
+mod object_streams;
 mod single_page;
 mod standard;
 mod structure;

@@ -19,7 +19,7 @@ use platen_shared::{
 };
 use tokio::task::spawn_blocking;
 
-use super::{attachments, first_page, metadata, standard, structure};
+use super::{attachments, first_page, metadata, object_streams, standard, structure};
 use crate::error::JobError;
 
 /// Whether the options ask for more than the browser prints, apart from the first page.
@@ -72,12 +72,12 @@ fn finished(
     }
     end_streams(&mut document)?;
     metadata::set_id(&mut document);
+    "1.7".clone_into(&mut document.version);
+    let packed = object_streams::pack(&mut document)?;
     if let Some(protection) = &options.protection {
         protect(&mut document, protection)?;
     }
-    let mut file = Vec::new();
-    document.save_to(&mut file).map_err(lopdf::Error::from)?;
-    Ok(file.into())
+    Ok(object_streams::file(&document, packed)?.into())
 }
 
 /// Puts a line feed after compressed data that end in a carriage return, which validators take for a part of the end of the
@@ -100,8 +100,8 @@ fn end_streams(document: &mut Document) -> Result<(), JobError> {
 
 const FILTER: &[u8] = b"StdCF";
 
-/// Encrypts a document that is complete, and not encrypted: with AES-256, revision 6 of the standard security handler
-/// (ISO 32000-2).
+/// Encrypts a document that is complete, not encrypted, and has its objects in object streams: with AES-256, revision 6 of the
+/// standard security handler (ISO 32000-2).
 ///
 /// # Errors
 /// [`Refusal::InvalidPassword`] if a reader could not take a password.

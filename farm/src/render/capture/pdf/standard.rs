@@ -26,7 +26,6 @@ pub(super) fn apply(document: &mut Document, options: &DocumentOptions) -> Resul
     if !archive && !options.standard.ua1 {
         return Ok(());
     }
-    "1.7".clone_into(&mut document.version);
     check_glyphs(document)?;
     if archive {
         check_limits(document)?;
