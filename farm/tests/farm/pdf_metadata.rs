@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use lopdf::{Dictionary, Document, decode_text_string};
+use lopdf::{Dictionary, Document, LoadOptions, decode_text_string};
+use platen_harness::pdf_file::{Pdf, without_dates};
 use platen_shared::job::{DocumentOptions, Output, RenderJob};
 use serde_json::{Value, json};
 
-use crate::support::{Shared, paged};
+use crate::support::{Shared, paged, with};
 
 tests! {
     "metadata is in the information dictionary and in XMP" => metadata,
     "metadata that is not given is the page's" => defaults,
     "a document has a language" => language,
     "the same job with the same date gives the same bytes" => same_bytes,
-    "a PDF without such options is the browser's" => untouched,
+    "a PDF without such options is the browser's, and has the language of the page" => untouched,
+    "every PDF has the language of its page" => every_language,
     "a tagged file is not much larger than its page" => sizes,
 }
 
@@ -144,6 +146,80 @@ async fn same_bytes(shared: Arc<Shared>) {
 async fn untouched(shared: Arc<Shared>) {
     let document = document(&shared, json!({ "html": PAGE, "locale": "it" }), json!({})).await;
     assert!(!document.catalog().unwrap().has(b"Metadata") && !document.trailer.has(b"ID"));
+    // The browser's file is at its beginning.
+    let with_language = shared.file(&paged(json!({ "html": PAGE }))).await.bytes;
+    let plain = shared.file(&paged(json!({ "html": PAGE.replace(" lang=fr", "") }))).await.bytes;
+    let (with_language, plain) = (without_dates(&with_language), without_dates(&plain));
+    assert!(with_language.starts_with(&plain) && with_language.len() < plain.len() + 400);
+}
+
+/// The language of a file in which nothing is wrong.
+fn catalog_language(file: &[u8]) -> Option<String> {
+    let options = LoadOptions { strict: true, ..LoadOptions::default() };
+    let document = Document::load_mem_with_options(file, options).unwrap();
+    let pdf = Pdf::parse(file).unwrap();
+    assert!(pdf.text().unwrap().contains("Text") && pdf.title().unwrap() == "T", "the file is whole");
+    text(document.catalog().unwrap(), "Lang")
+}
+
+async fn every_language(shared: Arc<Shared>) {
+    let site = shared.site.at("/missing");
+    for (root, expected) in [
+        ("<html lang=fr>", Some("fr")),
+        ("<html lang='de-CH'>", Some("de-CH")),
+        ("<!-- a --><HTML CLASS=a LANG=\"zh-hant-tw\">", Some("zh-Hant-TW")),
+        ("<html lang=pt_BR>", Some("pt-BR")),
+        ("<html lang='en'><html lang='fr'>", Some("en")),
+        ("<html class='a'><p><html lang='fr'>", Some("fr")),
+        ("<html lang='f&#114;'>", Some("fr")),
+        ("<html><div lang=fr>", None),
+        ("<html lang=''>", None),
+        ("<html lang='in English'>", None),
+        ("<html lang='en) /Type /Font >> endobj'>", None),
+        ("<html lang='en\\'>", None),
+        ("<html lang='e\u{0}n'>", None),
+        (&format!("<html lang='en{}'>", "-abcdefgh".repeat(20)), None),
+        ("<html lang='en'><script>document.documentElement.lang = 'sv'</script>", Some("sv")),
+        ("<html><script>document.documentElement.lang = 'sv'</script>", Some("sv")),
+        (
+            "<html lang='en'><script>document.documentElement.remove = Document.prototype.getElementById = null</script>",
+            Some("en"),
+        ),
+        ("<html lang=en><img name=documentElement>", Some("en")),
+        (&format!("<html lang=da><img src='{site}'>"), Some("da")),
+    ] {
+        let html = format!(
+            "<!doctype html>{root}<title>T</title><h1>A heading that is broken into lines</h1><style>h1{{width:90px}}</style>Text"
+        );
+        for fields in [
+            json!({}),
+            json!({ "outline": true }),
+            json!({ "tagged": true }),
+            json!({ "headerFirstHtml": "<p>FIRST" }),
+            json!({ "headerFirstHtml": "<p>FIRST", "outline": true }),
+            json!({ "singlePage": true, "javaScript": false }),
+        ] {
+            let fields = with(fields, &json!({ "html": html }));
+            let file = shared.file(&paged(fields.clone())).await.bytes;
+            let runs_scripts = fields["javaScript"] != false || !root.contains("<script>");
+            if runs_scripts {
+                assert_eq!(catalog_language(&file).as_deref(), expected, "{fields}");
+            }
+            if fields["outline"] == true {
+                assert_eq!(
+                    Pdf::parse(&file).unwrap().outline().unwrap(),
+                    ["A heading that is broken into lines"]
+                );
+            }
+            // In an update, or in a file that is written anew.
+            let updates = file.windows(9).filter(|it| *it == b"startxref").count();
+            let is_updated =
+                fields["tagged"] != true && fields["outline"] != true && fields["headerFirstHtml"].is_null();
+            if runs_scripts {
+                assert_eq!(updates, if is_updated && expected.is_some() { 2 } else { 1 }, "{fields}");
+            }
+        }
+    }
 }
 
 async fn sizes(shared: Arc<Shared>) {
@@ -164,5 +240,8 @@ async fn sizes(shared: Arc<Shared>) {
         assert!(file.len() < 8 * plain, "{options}: {} beside {plain}", file.len());
         let version = if options["protection"].is_null() { b"%PDF-1.7" } else { b"%PDF-2.0" };
         assert!(file.starts_with(version), "{options}");
+        if options["protection"].is_null() {
+            assert_eq!(catalog_language(&file).as_deref(), Some("en"));
+        }
     }
 }

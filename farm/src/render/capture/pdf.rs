@@ -6,6 +6,7 @@ mod document;
 mod finish;
 mod first_page;
 mod fit_to_width;
+mod language;
 mod metadata;
 mod object_streams;
 mod single_page;
@@ -24,12 +25,11 @@ use platen_cdp::CdpError;
 use platen_shared::{
     job::{Margins, MediaType, Pages, PdfOptions, PdfScale, RenderJob, Sheet, Source},
     length::Length,
-    locale::Locale,
     refusal::Refusal,
 };
 use serde_json::Value;
 
-use self::{document::PdfFile, fit_to_width::RootFlow};
+use self::{document::PdfFile, finish::Described, fit_to_width::RootFlow};
 use super::{
     super::{frame_loop, header_templates::HeaderTemplates, rendering::Rendering},
     disable_scripts,
@@ -81,32 +81,12 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
     } else {
         sheets(rendering, pdf, first.as_ref()).await?
     };
-    let file = if pdf.outline {
+    let mut described = Described { language: language::of(rendering, pdf).await?, headings: Vec::new() };
+    if pdf.outline {
         let headings = rendering.evaluate_isolated(HEADINGS).await?;
-        let headings: Vec<String> =
-            headings.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
-        PdfFile::parse(&file).await?.with_titles(file, &headings).await?
-    } else {
-        file
-    };
-    let language = if finish::is_needed(pdf) { language(rendering, pdf).await? } else { None };
-    finish::finish(file, first_page, pdf, language).await
-}
-
-/// The language that the root element names.
-const LANGUAGE: &str =
-    "document.documentElement && as(Element, document.documentElement).getAttribute('lang')";
-
-/// The language of the document: that of the job, else that of the page, else that of its reader.
-async fn language(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Option<Locale>, JobError> {
-    let metadata = &pdf.document.metadata;
-    if metadata.language.is_some() {
-        return Ok(metadata.language.clone());
+        described.headings = headings.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
     }
-    let of_page = rendering.evaluate_isolated(LANGUAGE).await?;
-    let of_page =
-        of_page.and_then(|it| it.as_str().and_then(|it| Locale::try_from(it.replace('_', "-")).ok()));
-    Ok(of_page.or_else(|| rendering.job.options.environment.locale.clone()))
+    finish::finish(file, first_page, pdf, described).await
 }
 
 /// Gives the page the layout of print in its viewport, to be measured.

@@ -5,12 +5,11 @@
 use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
-use lopdf::{
-    Dictionary, Document, IncrementalDocument, LoadOptions, Object, ObjectId, decode_text_string, text_string,
-};
-use platen_shared::{job::Sheet, length::Length};
+use lopdf::{Dictionary, Document, IncrementalDocument, LoadOptions, Object, ObjectId, decode_text_string};
+use platen_shared::{job::Sheet, length::Length, locale::Locale};
 use tokio::task::spawn_blocking;
 
+use super::metadata;
 use crate::error::JobError;
 
 /// CSS pixels of a point, the unit of PDF.
@@ -43,58 +42,53 @@ impl PdfFile {
         Ok(Sheet { width: side(left, right)?, height: side(bottom, top)? })
     }
 
-    /// `file`, which is this one, with the white space in the titles of its outline that Chromium omits at the ends of
-    /// lines. `headings` are the texts of the page's headings.
-    pub(super) async fn with_titles(self, file: Bytes, headings: &[String]) -> Result<Bytes, JobError> {
-        let titles = self.changed_titles(headings);
-        if titles.is_empty() {
-            return Ok(file);
-        }
+    /// `file`, which is this one, with a language, in an update at its end.
+    pub(super) fn with_language(self, file: Bytes, language: &Locale) -> Result<Bytes, JobError> {
+        let catalog = self.0.trailer.get(b"Root")?.as_reference()?;
         let mut update = IncrementalDocument::create_from(file.into(), self.0);
-        for (id, title) in titles {
-            update.opt_clone_object_to_new_document(id)?;
-            update.new_document.get_dictionary_mut(id)?.set("Title", text_string(&title));
-        }
-        let save = move || {
-            let mut file = Vec::new();
-            update.save_to(&mut file).map(|()| file).map_err(lopdf::Error::from)
-        };
-        Ok(spawn_blocking(save).await.map_err(|_| JobError::NoFile)??.into())
+        update.opt_clone_object_to_new_document(catalog)?;
+        metadata::set_language(&mut update.new_document, Some(language))?;
+        let mut file = Vec::new();
+        update.save_to(&mut file).map_err(lopdf::Error::from)?;
+        Ok(file.into())
     }
+}
 
-    /// The titles that differ from their headings in white space.
-    fn changed_titles(&self, headings: &[String]) -> Vec<(ObjectId, String)> {
-        let mut by_letters: HashMap<String, VecDeque<String>> = HashMap::new();
-        for heading in headings {
-            let title = heading.replace(SOFT_HYPHEN, "").split_whitespace().collect::<Vec<_>>().join(" ");
-            by_letters.entry(letters(&title)).or_default().push_back(title);
-        }
-        let mut changed = Vec::new();
-        for id in self.outline_items() {
-            let item = self.0.get_dictionary(id).and_then(|item| item.get(b"Title"));
-            let Ok(title) = item.and_then(decode_text_string) else { continue };
-            // The outline has the order of the headings.
-            let heading = by_letters.get_mut(&letters(&title)).and_then(VecDeque::pop_front);
-            changed.extend(heading.filter(|heading| *heading != title).map(|heading| (id, heading)));
-        }
-        changed
+/// The titles of the outline that differ from the headings of the page in white space: Chromium omits that at the ends of lines.
+pub(super) fn changed_titles(document: &Document, headings: &[String]) -> Vec<(ObjectId, String)> {
+    if headings.is_empty() {
+        return Vec::new();
     }
+    let mut by_letters: HashMap<String, VecDeque<String>> = HashMap::new();
+    for heading in headings {
+        let title = heading.replace(SOFT_HYPHEN, "").split_whitespace().collect::<Vec<_>>().join(" ");
+        by_letters.entry(letters(&title)).or_default().push_back(title);
+    }
+    let mut changed = Vec::new();
+    for id in outline_items(document) {
+        let item = document.get_dictionary(id).and_then(|item| item.get(b"Title"));
+        let Ok(title) = item.and_then(decode_text_string) else { continue };
+        // The outline has the order of the headings.
+        let heading = by_letters.get_mut(&letters(&title)).and_then(VecDeque::pop_front);
+        changed.extend(heading.filter(|heading| *heading != title).map(|heading| (id, heading)));
+    }
+    changed
+}
 
-    /// The items of the outline from top to bottom.
-    fn outline_items(&self) -> Vec<ObjectId> {
-        let referenced = |dictionary: &Dictionary, key: &[u8]| dictionary.get(key).ok()?.as_reference().ok();
-        let outline = self.0.catalog().and_then(|catalog| catalog.get_deref(b"Outlines", &self.0));
-        let outline = outline.and_then(Object::as_dict).ok();
-        let mut left: Vec<ObjectId> = outline.and_then(|it| referenced(it, b"First")).into_iter().collect();
-        let mut items = Vec::new();
-        while let Some(id) = left.pop() {
-            items.push(id);
-            let Ok(item) = self.0.get_dictionary(id) else { continue };
-            left.extend(referenced(item, b"Next"));
-            left.extend(referenced(item, b"First"));
-        }
-        items
+/// The items of the outline from top to bottom.
+fn outline_items(document: &Document) -> Vec<ObjectId> {
+    let referenced = |dictionary: &Dictionary, key: &[u8]| dictionary.get(key).ok()?.as_reference().ok();
+    let outline = document.catalog().and_then(|catalog| catalog.get_deref(b"Outlines", document));
+    let outline = outline.and_then(Object::as_dict).ok();
+    let mut left: Vec<ObjectId> = outline.and_then(|it| referenced(it, b"First")).into_iter().collect();
+    let mut items = Vec::new();
+    while let Some(id) = left.pop() {
+        items.push(id);
+        let Ok(item) = document.get_dictionary(id) else { continue };
+        left.extend(referenced(item, b"Next"));
+        left.extend(referenced(item, b"First"));
     }
+    items
 }
 
 const SOFT_HYPHEN: char = '\u{ad}';

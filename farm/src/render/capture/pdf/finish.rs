@@ -1,7 +1,7 @@
 //! What a file gets after the browser has printed it.
 //!
 //! The file is written anew: an update at its end would keep the browser's dates and ids in it, so that equal jobs would
-//! not give equal files.
+//! not give equal files. A language alone is such an update.
 
 use std::{collections::BTreeMap, io::Write as _, sync::Arc};
 
@@ -10,6 +10,7 @@ use flate2::{Compression, write::ZlibEncoder};
 use lopdf::{
     Document, EncryptionState, EncryptionVersion, Object, Permissions,
     encryption::crypt_filters::{Aes256CryptFilter, CryptFilter},
+    text_string,
 };
 use platen_shared::{
     job::{DocumentOptions, PdfOptions, Permission, Protection},
@@ -19,28 +20,41 @@ use platen_shared::{
 };
 use tokio::task::spawn_blocking;
 
-use super::{attachments, first_page, metadata, object_streams, standard, structure};
+use super::{
+    attachments,
+    document::{self, PdfFile},
+    first_page, metadata, object_streams, standard, structure,
+};
 use crate::error::JobError;
 
-/// Whether the options ask for more than the browser prints, apart from the first page.
-pub(super) fn is_needed(pdf: &PdfOptions) -> bool {
+/// Whether the options ask for more than the browser prints, apart from the first page and the language.
+fn is_needed(pdf: &PdfOptions) -> bool {
     pdf.tagged || pdf.document != DocumentOptions::default()
 }
 
-/// The file with what the options ask for. `first_page` is a file of the first page, as it must be in this one; `language` is
-/// that of the document.
+/// What the page tells of its document.
+#[derive(Debug, Default)]
+pub(super) struct Described {
+    /// The texts of its headings, if the document has an outline.
+    pub(super) headings: Vec<String>,
+    pub(super) language: Option<Locale>,
+}
+
+/// The file with what the options ask for. `first_page` is a file of the first page, as it must be in this one.
 pub(super) async fn finish(
     file: Bytes,
     first_page: Option<Bytes>,
     pdf: &PdfOptions,
-    language: Option<Locale>,
+    described: Described,
 ) -> Result<Bytes, JobError> {
     if first_page.is_none() && !is_needed(pdf) {
-        return Ok(file);
+        return match described.language {
+            Some(language) => PdfFile::parse(&file).await?.with_language(file, &language),
+            None => Ok(file),
+        };
     }
     let pdf = pdf.clone();
-    let finished =
-        spawn_blocking(move || finished(&file, first_page.as_deref(), &pdf, language.as_ref())).await;
+    let finished = spawn_blocking(move || finished(&file, first_page.as_deref(), &pdf, &described)).await;
     finished.map_err(|_| JobError::NoFile)?
 }
 
@@ -48,17 +62,20 @@ fn finished(
     file: &[u8],
     first_page: Option<&[u8]>,
     pdf: &PdfOptions,
-    language: Option<&Locale>,
+    Described { headings, language }: &Described,
 ) -> Result<Bytes, JobError> {
     let options = &pdf.document;
     let mut document = Document::load_mem(file)?;
+    for (id, title) in document::changed_titles(&document, headings) {
+        document.get_dictionary_mut(id)?.set("Title", text_string(&title));
+    }
     if let Some(page) = first_page {
         first_page::insert(&mut document, page)?;
     }
     if pdf.tagged {
         structure::renumber_ids(&mut document)?;
     }
-    metadata::set_language(&mut document, language)?;
+    metadata::set_language(&mut document, language.as_ref())?;
     let is_described = metadata::is_wanted(options);
     if is_described {
         metadata::set_info(&mut document, &options.metadata)?;
@@ -203,8 +220,8 @@ mod properties {
     proptest! {
         #[test]
         fn no_file_causes_a_panic(file in changed(), first in changed()) {
-            let _ = finished(&file, Some(&first), &options(), None);
-            let _ = finished(FILE, Some(&first), &options(), None);
+            let _ = finished(&file, Some(&first), &options(), &Described::default());
+            let _ = finished(FILE, Some(&first), &options(), &Described::default());
         }
     }
 
@@ -234,6 +251,6 @@ mod properties {
 
     #[test]
     fn a_file_without_changes_is_finished() {
-        assert!(finished(FILE, Some(FILE), &options(), None).is_ok());
+        assert!(finished(FILE, Some(FILE), &options(), &Described::default()).is_ok());
     }
 }
