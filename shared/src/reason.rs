@@ -162,6 +162,7 @@ reasons! {
     NoSpaceBetweenMargins InvalidLayout "The margins left no space for the page."
     VerticalScale InvalidLayout "A page of vertical lines that begin at the right has a scale."
     HeaderFailed InvalidLayout "The header or the footer could not be printed."
+    FirstPageChanged InvalidLayout "The page changed while its first page was printed."
     InvalidPassword InvalidField "A password had characters that PDF does not allow."
     NotOnePage InvalidLayout "The content did not fit on one page."
     StandardNotMet PdfStandardNotMet "The page broke a rule of the PDF standard."

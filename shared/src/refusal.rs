@@ -73,6 +73,7 @@ refusals! {
     NoSpaceBetweenMargins ("\"margin\" leaves no space for the page") in "margin";
     VerticalScale ("A page of vertical lines that begin at the right cannot be printed with \"scale\"") in "scale";
     HeaderFailed ("\"headerHtml\" or \"footerHtml\" could not be printed; they must not refer to style sheets or fonts");
+    FirstPageChanged ("The page changed between its prints with \"headerFirstHtml\" or \"footerFirstHtml\" and without them");
     InvalidPassword ("\"protection\" has a password with characters that PDF does not allow") in "protection";
     NotOnePage ("The content does not fit on one page of at most {} mm", crate::limits::PDF_SIDE_MM_RANGE.end()) in "singlePage";
     StandardNotMet { rule: PageText } ("The page cannot be a file of this standard: {rule}") in "pdfStandard";

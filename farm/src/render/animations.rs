@@ -84,8 +84,8 @@ async fn finish_all(rendering: &mut Rendering<'_>) -> Result<u64, JobError> {
     Ok(found.iter().filter_map(Value::as_u64).max().unwrap_or_default())
 }
 
-/// A frame in which the page notices what has ended.
-async fn frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+/// A frame in which the page notices what has ended or changed.
+pub(super) async fn frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     if rendering.in_virtual_time {
         let mut driver = VirtualTimeDriver::start(rendering).await?;
         return driver.step_with_callbacks(FRAME_INTERVAL_MS, REQUEST_TIMEOUT_MS).await;

@@ -62,6 +62,13 @@ const CONVERT: &str = r#"((locale, texts) => {
     });
 })"#;
 
+/// Text of a size that no other text has, before everything that a template draws: what is before it in the content of a page
+/// is the page's own. The templates of a job with another first page have it.
+const MARK: &str = "<i style='all: initial !important; position: absolute !important; z-index: -2147483648 !important;\
+    white-space: pre !important; font: 1.37px Arial, \"Liberation Sans\" !important'>        </i>";
+/// The size of the font of [`MARK`].
+pub(super) const MARK_SIZE: f32 = 1.37;
+
 /// The `id` of Chromium's element around a header.
 const HEADER: &str = "header";
 /// The `id` of Chromium's element around a footer.
@@ -121,5 +128,7 @@ pub(super) async fn convert(
         .and_then(|converted| from_value::<Vec<String>>(converted).ok())
         .filter(|templates| templates.len() == texts.len())
         .ok_or(JobError::Refused(Refusal::HeaderFailed))?;
+    let mark = if pdf.first_header.is_some() || pdf.first_footer.is_some() { MARK } else { "" };
+    let templates = templates.into_iter().map(|template| format!("{mark}{template}"));
     Ok(Some(HeaderTemplates(texts.into_iter().zip(templates).collect())))
 }

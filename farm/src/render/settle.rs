@@ -194,7 +194,7 @@ async fn check_conditions(rendering: &mut Rendering<'_>, left: &mut RemainingWai
 }
 
 /// Whether the page is proven to be static.
-async fn is_static(rendering: &Rendering<'_>) -> Result<bool, JobError> {
+pub(super) async fn is_static(rendering: &Rendering<'_>) -> Result<bool, JobError> {
     if has_script_run(rendering).await? || rendering.load_state().may_change {
         return Ok(false);
     }

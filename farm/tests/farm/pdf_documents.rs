@@ -17,7 +17,7 @@ tests! {
     "the first page has its own header and footer" => first_page,
     "the first page has its own links and fonts, and the structure of all pages" => content_of_first_page,
     "a single page is the first one" => first_single_page,
-    "a page that changes itself when printed has no other header" => changed_page,
+    "a page that changes when it is printed keeps its text with another header" => changed_page,
     "tagged files of equal jobs are equal" => equal_ids,
     "a protected file opens with its passwords only" => passwords,
     "a protected file has the permissions of the request" => permissions,
@@ -126,10 +126,65 @@ async fn first_single_page(shared: Arc<Shared>) {
 }
 
 async fn changed_page(shared: Arc<Shared>) {
-    let html = "<p>One<script>onbeforeprint = () => document.body.append(document.createElement('hr'), 'again')</script>";
-    let fields = json!({ "html": html, "tagged": true });
-    let refusal = shared.render(&with_first(&fields, Some("<p>FIRST"), None)).await.unwrap_err();
-    assert_eq!(refusal, Refusal::HeaderFailed);
+    let paragraphs: Vec<String> = (1..=90).map(|number| format!("P{number}")).collect();
+    let page = |change: &str| {
+        format!(
+            "<!doctype html><div id=box></div><p>{}<script>const grow = () => {{ if (box.offsetHeight < 3000) box.style.height = `${{box.offsetHeight + 100}}px` }},\
+             box = document.getElementById('box'), say = text => {{ box.textContent = text; grow() }};{change}</script>",
+            paragraphs.join("<p>")
+        )
+    };
+    let frame = "document.body.prepend(Object.assign(document.createElement('iframe'), { onload() {\
+        this.contentWindow.addEventListener('beforeprint', grow); this.contentWindow.onafterprint = grow } }))";
+    let animation = "<style>#box{animation:grow 3s linear infinite}@keyframes grow{to{height:900px}}</style>";
+    for (html, shown) in [
+        (page("onbeforeprint = () => say('BEFORE')"), "BEFORE"),
+        (page("onafterprint = () => say('AFTER')"), ""),
+        (page("onbeforeprint = onafterprint = () => grow()"), ""),
+        (page("onbeforeprint = () => say('BEFORE'); onafterprint = () => box.remove()"), "BEFORE"),
+        (page("matchMedia('print').onchange = event => say(event.matches ? 'PRINT' : 'SCREEN')"), "PRINT"),
+        (page("matchMedia('screen').addListener(() => grow())"), ""),
+        (page("onbeforeprint = () => Promise.resolve().then(() => say('LATER'))"), "LATER"),
+        (page("setInterval(grow, 1); (function next() { grow(); requestAnimationFrame(next) })()"), ""),
+        (page("new ResizeObserver(() => setTimeout(grow, 1)).observe(box)"), ""),
+        (
+            page(
+                "new Worker(URL.createObjectURL(new Blob(['setInterval(postMessage, 1, 0)']))).onmessage = grow",
+            ),
+            "",
+        ),
+        (
+            page(
+                "const channel = new MessageChannel(); channel.port1.onmessage = () => { grow(); channel.port2.postMessage(0) };\
+            onbeforeprint = () => channel.port2.postMessage(0)",
+            ),
+            "",
+        ),
+        (page(frame), ""),
+        (page(&format!("</script>{animation}<script>")), ""),
+        (format!("{animation}{}", page("")), ""),
+        (page("</script><body onbeforeprint='grow()' onafterprint='grow()'><script>"), ""),
+        (
+            page(
+                "</script><noscript><p>NONE</noscript><style>@media (scripting: none) { p { display: none } }</style><script>",
+            ),
+            "",
+        ),
+    ] {
+        for more in
+            [json!({}), json!({ "tagged": true }), json!({ "headerHtml": "<p>EVERY", "margin": "30mm" })]
+        {
+            let fields = with(json!({ "html": html, "animations": "allow" }), &more);
+            let pdf = pdf_of(&shared.file(&with_first(&fields, Some("<p>FIRST"), None)).await);
+            let pages = pages(&pdf);
+            let found: Vec<&str> =
+                pages.iter().flat_map(|page| page.split(' ')).filter(|word| word.starts_with('P')).collect();
+            let found: Vec<&str> = found.into_iter().filter(|word| *word != "PRINT").collect();
+            assert_eq!(found, paragraphs, "{fields}");
+            assert!(pages[0].contains("FIRST") && !pages[1].contains("FIRST"), "{fields}: {pages:?}");
+            assert!(pages[0].contains(shown) && !pages[0].contains("NONE"), "{fields}: {pages:?}");
+        }
+    }
 }
 
 async fn equal_ids(shared: Arc<Shared>) {

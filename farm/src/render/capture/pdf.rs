@@ -92,6 +92,11 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
 /// Gives the page the layout of print in its viewport, to be measured.
 async fn lay_out_as_printed(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     disable_scripts(rendering).await?;
+    emulate_print(rendering).await
+}
+
+/// Gives the page the media type of print.
+async fn emulate_print(rendering: &Rendering<'_>) -> Result<(), JobError> {
     if rendering.job.options.environment.media != Some(MediaType::Screen) {
         let media = SetEmulatedMediaParams { media: Some("print".to_owned()), features: None };
         rendering.session.call(&media).await?;
@@ -112,6 +117,9 @@ async fn sheets(
     pdf: &PdfOptions,
     first: Option<&PdfOptions>,
 ) -> Result<(Bytes, Option<Bytes>), JobError> {
+    if first.is_some() {
+        first_page::freeze(rendering).await?;
+    }
     let sheet = (pdf.landscape && !pdf.prefer_css_page_size).then_some(pdf.sheet);
     let style = match page_rule(pdf, sheet) {
         Some(rule) => Some(PageStyle::add(rendering, &rule).await?),

@@ -70,7 +70,7 @@ fn finished(
         document.get_dictionary_mut(id)?.set("Title", text_string(&title));
     }
     if let Some(page) = first_page {
-        first_page::insert(&mut document, page)?;
+        first_page::insert(&mut document, page, pdf)?;
     }
     if pdf.tagged {
         structure::renumber_ids(&mut document)?;
@@ -222,6 +222,39 @@ mod properties {
         fn no_file_causes_a_panic(file in changed(), first in changed()) {
             let _ = finished(&file, Some(&first), &options(), &Described::default());
             let _ = finished(FILE, Some(&first), &options(), &Described::default());
+        }
+    }
+
+    /// The file with more at the end of its first page.
+    fn with_text(more: &str) -> Vec<u8> {
+        let mut document = Document::load_mem(FILE).unwrap();
+        let page = document.page_iter().next().unwrap();
+        let content = [&document.get_page_content(page)[..], more.as_bytes()].concat();
+        document.change_page_content(page, content).unwrap();
+        let mut file = Vec::new();
+        document.save_to(&mut file).unwrap();
+        file
+    }
+
+    #[test]
+    fn the_first_page_has_the_same_text_in_both_files() {
+        let header = Some("<p>".to_owned().try_into().unwrap());
+        let pdf = PdfOptions { header: header.clone(), first_header: header, ..options() };
+        let finished = |every: &str, first: &str| {
+            finished(&with_text(every), Some(&with_text(first)), &pdf, &Described::default())
+        };
+        let text = |glyphs: &str, size: f32| format!("\nBT /F4 {size} Tf <{glyphs}> Tj ET\n");
+        let [one, two, mark] =
+            [("0001", 9.0), ("0002", 9.0), ("0003", 1.37)].map(|(it, size)| text(it, size));
+        let [one_marked, two_marked] = [&one, &two].map(|it| format!("{mark}{it}"));
+        assert!(finished(&one_marked, &two_marked).is_ok(), "only the headers differ");
+        for (every, first) in [
+            (format!("{one}{mark}"), two_marked),
+            (one_marked, format!("{two}{mark}")),
+            (format!("{one}{mark}"), format!("{two}{mark}")),
+        ] {
+            let refused = finished(&every, &first).unwrap_err();
+            assert!(matches!(refused, JobError::Refused(Refusal::FirstPageChanged)), "{refused:?}");
         }
     }
 

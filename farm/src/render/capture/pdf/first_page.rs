@@ -2,16 +2,29 @@
 //!
 //! Chromium prints the same ones on all pages. So the first page is printed again, with its own, and what is on it takes the
 //! place of what is on that page in the file of all pages. The structure tree of that file remains.
+//!
+//! Invariant: the first page ends where the second one begins. The page does not change between its prints, and what it could
+//! still change, such as an image that has just arrived, is noticed by the text.
 
-use std::{collections::HashMap, mem};
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+};
 
-use lopdf::{Document, Object, ObjectId};
+use lopdf::{
+    Dictionary, Document, Object, ObjectId,
+    content::{Content, Operation},
+};
 use platen_shared::{
     job::{HeaderHtml, Pages, PdfOptions},
     refusal::Refusal,
 };
 
-use crate::error::JobError;
+use super::{super::disable_scripts, emulate_print};
+use crate::{
+    error::JobError,
+    render::{animations, frame_loop, header_templates::MARK_SIZE, rendering::Rendering, settle},
+};
 
 /// The options of the file that has only the first page, or of a single page; `None` if that page is like the others, or
 /// not asked for.
@@ -34,17 +47,43 @@ pub(super) fn options(pdf: &PdfOptions) -> Option<PdfOptions> {
     })
 }
 
-/// Gives the first page of a document what is on the page of the file `printed`.
+/// The event of which a page may prepare itself for being printed.
+const BEFORE_PRINT: &str = "EventTarget.prototype.dispatchEvent.call(window, new Event('beforeprint'))";
+
+/// Shows the page once what printing shows it, and then ends its scripts and stops its animations, so that all prints are of the
+/// same page. A page in which nothing can change stays as it is, and can be used again.
+pub(super) async fn freeze(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+    if settle::is_static(rendering).await? {
+        return Ok(());
+    }
+    if rendering.runs_scripts {
+        rendering.evaluate_in_frames(BEFORE_PRINT).await?;
+        emulate_print(rendering).await?;
+        animations::frame(rendering).await?;
+        frame_loop::settle_resources(rendering).await?;
+        disable_scripts(rendering).await?;
+    }
+    Ok(rendering.pause_animations()?)
+}
+
+/// Gives the first page of a document what is on the page of the file `printed`. Both were printed with `pdf`.
 ///
 /// # Errors
-/// [`Refusal::HeaderFailed`] if the page has changed between both, so that the structure tree is not that of its content.
-pub(super) fn insert(document: &mut Document, printed: &[u8]) -> Result<(), JobError> {
-    let changed = || JobError::Refused(Refusal::HeaderFailed);
+/// [`Refusal::FirstPageChanged`] if the page has changed between both, so that text would be lost, or the structure tree would
+/// not be that of its content.
+pub(super) fn insert(document: &mut Document, printed: &[u8], pdf: &PdfOptions) -> Result<(), JobError> {
+    let changed = || JobError::Refused(Refusal::FirstPageChanged);
     let mut printed = Document::load_mem(printed)?;
     printed.renumber_objects_with(document.max_id + 1);
     printed.objects.values_mut().for_each(rename_subset);
     let from = printed.page_iter().next().ok_or(JobError::NoFile)?;
     let to = document.page_iter().next().ok_or(JobError::NoFile)?;
+    let texts = (text(document, to, pdf)?, text(&printed, from, options(pdf).as_ref().unwrap_or(pdf))?);
+    if let (Some(text), Some(printed)) = texts
+        && text != printed
+    {
+        return Err(changed());
+    }
     // The structure tree also refers to forms on the page, such as what is transparent.
     let marked = marked_objects(document);
     let mut replaced = HashMap::from([(from, to)]);
@@ -80,6 +119,60 @@ pub(super) fn insert(document: &mut Document, printed: &[u8]) -> Result<(), JobE
     document.objects.extend(printed.objects);
     document.prune_objects();
     Ok(())
+}
+
+/// The text that a page draws before its header and its footer, as codes of glyphs; `None` if a template hides the mark between both.
+fn text(document: &Document, page: ObjectId, pdf: &PdfOptions) -> lopdf::Result<Option<Vec<Vec<u8>>>> {
+    let mut text = PageText { document, glyphs: Vec::new(), forms: HashSet::new() };
+    let resources = document.get_page_resources(page)?.0;
+    let has_header = pdf.header.is_some() || pdf.footer.is_some();
+    let is_known = text.read(&document.get_page_content(page), resources)? || !has_header;
+    Ok(is_known.then_some(text.glyphs))
+}
+
+struct PageText<'a> {
+    document: &'a Document,
+    glyphs: Vec<Vec<u8>>,
+    /// The forms that have been read; what is transparent is one.
+    forms: HashSet<ObjectId>,
+}
+
+impl PageText<'_> {
+    /// Reads content up to the mark; true if it has that.
+    fn read(&mut self, content: &[u8], resources: Option<&Dictionary>) -> lopdf::Result<bool> {
+        let forms = resources.map(|it| it.get_deref(b"XObject", self.document).and_then(Object::as_dict));
+        for Operation { operator, operands } in Content::decode(content)?.operations {
+            let Some(operand) = operands.last() else { continue };
+            match operator.as_str() {
+                "Tf" if operand.as_float().is_ok_and(|size| (size - MARK_SIZE).abs() < 0.005) => {
+                    return Ok(true);
+                }
+                "Tj" => self.glyphs.extend(operand.as_str().ok().map(<[u8]>::to_vec)),
+                "Do" => {
+                    let form = operand.as_name().ok().and_then(|name| {
+                        forms.as_ref()?.as_ref().ok()?.get(name).and_then(Object::as_reference).ok()
+                    });
+                    if let Some(form) = form
+                        && self.forms.insert(form)
+                        && let Ok(form) = self.document.get_object(form).and_then(Object::as_stream)
+                        && form
+                            .dict
+                            .get(b"Subtype")
+                            .and_then(Object::as_name)
+                            .is_ok_and(|kind| kind == b"Form")
+                    {
+                        let resources = form.dict.get_deref(b"Resources", self.document);
+                        let resources = resources.and_then(Object::as_dict).ok();
+                        if self.read(&form.get_plain_content()?, resources)? {
+                            return Ok(true);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Gives the subset of a font another tag, because another subset of that font in the document has the same one.
