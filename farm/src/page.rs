@@ -260,8 +260,6 @@ pub(crate) struct Overrides {
     pub(crate) user_agent: SetUserAgentOverrideParams,
     pub(crate) has_scripts_disabled: bool,
     pub(crate) is_transparent: bool,
-    /// Its documents have the script that hides events of a capture.
-    pub(crate) hides_resize: bool,
     pub(crate) style: Option<(StyleText, ScriptIdentifier)>,
 }
 
@@ -300,7 +298,6 @@ impl Overrides {
             user_agent: Reader::default().user_agent_command(browser_version),
             has_scripts_disabled: false,
             is_transparent: false,
-            hides_resize: false,
             style: None,
         }
     }

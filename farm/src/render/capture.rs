@@ -70,26 +70,23 @@ async fn show_changes(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     frame_loop::settle_resources(rendering).await
 }
 
-/// Keeps the look of a page with scripts: as soon as they are disabled, Chromium may show `<noscript>`, and media queries of
-/// `scripting` change. Style sheets of other origins cannot be read.
-const KEEP_SCRIPTED: &str = "(() => { const never = '(width < 0px)', always = '(width >= 0px)',\
-    keep = media => { const text = media?.mediaText ?? ''; if (text.includes('(scripting')) media.mediaText =\
-        text.replaceAll('(scripting: none)', never).replace(/\\(scripting(: enabled)?\\)/g, always) },\
-    visit = ({ media, cssRules, styleSheet }) => { keep(media);\
-        for (const inner of [...cssRules ?? [], styleSheet]) try { if (inner) visit(inner) } catch {} };\
-    for (const sheet of [...document.styleSheets, ...document.adoptedStyleSheets]) try { visit(sheet) } catch {}\
-    for (const element of document.querySelectorAll('noscript'))\
-        as(HTMLElement, element).style.setProperty('display', 'none', 'important') })()";
+/// Keeps the look of a page with scripts in one of its documents.
+const KEEP_SCRIPTED: &str = include_str!("capture/keep_scripted.js");
 
-/// Ends the scripts of the page: they must not see how a capture changes it, and would change the content. The next job must
+/// Ends the scripts of the page, which must not see how a capture changes it: they would change the content. The next job must
 /// not see that either. Only a capture may follow.
 async fn disable_scripts(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     rendering.must_close = true;
     if rendering.runs_scripts {
         rendering.evaluate_in_frames(KEEP_SCRIPTED).await?;
-        rendering.runs_scripts = false;
-        rendering.session.call(&SetScriptExecutionDisabledParams::new(true)).await?;
+        set_scripts(rendering, false).await?;
     }
+    Ok(())
+}
+
+async fn set_scripts(rendering: &mut Rendering<'_>, run: bool) -> Result<(), JobError> {
+    rendering.runs_scripts = run;
+    rendering.wait_for_page(rendering.session.call(&SetScriptExecutionDisabledParams::new(!run))).await?;
     Ok(())
 }
 

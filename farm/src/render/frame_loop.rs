@@ -38,11 +38,17 @@ const MAX_TIMELESS_FRAMES: u32 = 500;
 /// Waits until `step` has loaded a page, and runs frames at 60 Hz from the time when the page gets them, or while it needs
 /// them. Then its animations run as well. `needed` is the number of frames that a page still needs that waits for nothing else:
 /// a `<use>` of another file is loaded when a frame has drawn it.
+///
+/// # Errors
+/// [`JobError::NeedsRealTime`] if the document began during a capture for which scripts were stopped: its own are missing.
 pub(super) async fn while_loading<T>(
     rendering: &mut Rendering<'_>,
     needed: &AtomicU32,
     step: impl Future<Output = Result<T, JobError>>,
 ) -> Result<T, JobError> {
+    if rendering.runs_scripts != rendering.job.options.environment.java_script {
+        return Err(JobError::NeedsRealTime);
+    }
     let started = Instant::now();
     let frames = async {
         loop {

@@ -14,7 +14,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     page::RemoveScriptToEvaluateOnNewDocumentParams,
 };
 use platen_shared::job::{
-    ColorScheme, MediaType, Output, Region, RenderJob, RenderOptions, Source, StyleText, Viewport,
+    ColorScheme, MediaType, Output, RenderJob, RenderOptions, Source, StyleText, Viewport,
 };
 use serde_json::Value;
 use tokio::time::timeout;
@@ -123,14 +123,6 @@ async fn set_overrides(
         session.call(&SetDefaultBackgroundColorOverrideParams { color }).await?;
         overrides.is_transparent = is_transparent;
     }
-    let region = match &options.output {
-        Output::Image(image) => &image.region,
-        Output::Pdf(_) => &Region::Viewport,
-    };
-    if !overrides.hides_resize && *region != Region::Viewport {
-        session.call(&script::of_next_documents(HIDE_RESIZE)).await?;
-        overrides.hides_resize = true;
-    }
     if overrides.style.as_ref().map(|(css, _)| css) != options.css.as_ref() {
         if let Some((_, id)) = overrides.style.take() {
             session.call(&RemoveScriptToEvaluateOnNewDocumentParams::new(id)).await?;
@@ -142,13 +134,6 @@ async fn set_overrides(
     }
     Ok(())
 }
-
-/// Hides the `resize` events that Chromium sends when a picture of more than the viewport is captured, although nothing has another
-/// size. Charts are drawn anew at such an event, from the beginning of their animation. The listeners come before those of the
-/// page, also when markup replaces the document with its listeners: observers of mutations run before the next script.
-const HIDE_RESIZE: &str = "(() => { const hide = event => { if (own.isCaptured) event.stopImmediatePropagation() },\
-    listen = () => [window, visualViewport].forEach(target => target.addEventListener('resize', hide));\
-    if (window === top) { listen(); new MutationObserver(listen).observe(window.document, { childList: true }) } })()";
 
 /// The media type, if it differs from that of the format, and the media features.
 fn media_command(options: &RenderOptions) -> SetEmulatedMediaParams {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use platen_harness::image_file::{BLUE, Colour, RED};
 use serde_json::{Value, json};
 
-use crate::support::{GREEN, Shared, dimensions, picture, small, with};
+use crate::support::{GREEN, Shared, dimensions, picture, site::Site, small, with};
 
 tests! {
     "a full page is as large as its content" => sizes,
@@ -13,6 +13,8 @@ tests! {
     "a full page has sticky and fixed elements once and sections of the viewport's height" => placed,
     "a full page that grows at its end is bounded" => endless,
     "a page does not see the capture of more than its viewport" => unseen,
+    "what a capture does to the page is over in the file" => over,
+    "a picture of more than the viewport leaves animations where they are" => unmoved,
 }
 
 /// `waitForTimeout` of a job in real time, and of one in virtual time. A page has three frames in real time first.
@@ -48,6 +50,112 @@ async fn unseen(shared: Arc<Shared>) {
             let (_, colours) =
                 lines(&shared, html, with(json!({ "waitForTimeout": wait }), &fields), &[100, 250]).await;
             assert_eq!(colours, [GREEN; 2], "{wait} {fields} {html}");
+        }
+    }
+    let inner = format!("<!doctype html><html style='background:green'>{SIZES}");
+    let elsewhere = shared.site.elsewhere(&Site::markup(&inner));
+    let frame = |source: &str| {
+        format!("<iframe style='border:0;display:block;width:100vw;height:300px' {source}></iframe>")
+    };
+    for part in [
+        "<p style='height:300px'>x".to_owned() + SIZES,
+        frame(&format!("srcdoc=\"{inner}\"")),
+        frame(&format!("sandbox=allow-scripts srcdoc=\"{inner}\"")),
+        frame(&format!("src='{elsewhere}'")),
+    ] {
+        let html = format!(
+            "<!doctype html><html style='background:green'><body style='margin:0;height:600px'>{part}<script>0</script>"
+        );
+        for fields in parts() {
+            for wait in WAITS {
+                let fields = with(json!({ "waitForTimeout": wait, "scroll": false }), &fields);
+                let (_, colours) = lines(&shared, &html, fields.clone(), &[100, 250]).await;
+                assert_eq!(colours, [GREEN; 2], "{fields} {html}");
+            }
+        }
+    }
+}
+
+/// A script whose page is red once it has had an event of another size after its first frame.
+const SIZES: &str = "<script>requestAnimationFrame(() => { const red = () => document.documentElement.style.background = 'red';\
+    addEventListener('resize', red); visualViewport.onresize = red; screen.orientation.onchange = red; window.kept = [];\
+    for (const query of ['(orientation: portrait)', '(max-aspect-ratio: 1/1)', '(max-height: 50px)', '(min-width: 100px)',\
+        '(height < 9px)', 'screen and (width > 9px)']) {\
+        for (let n = 0; n < 3; n++) kept.push(matchMedia(query));\
+        kept.at(-3).addEventListener('change', red); kept.at(-2).onchange = red; kept.at(-1).addListener(red) }\
+    let sizes = 0; new ResizeObserver(() => sizes++ && red()).observe(document.documentElement);\
+    let views = 0; new IntersectionObserver(() => views++ && red()).observe(document.documentElement) })</script>";
+
+/// Parts that are outside of the viewport, or larger.
+fn parts() -> [Value; 4] {
+    [
+        json!({ "fullPage": true }),
+        json!({ "selector": "body" }),
+        json!({ "clip": { "x": 0, "y": 0, "width": 200, "height": 300 } }),
+        json!({ "fullPage": true, "deviceScaleFactor": 2 }),
+    ]
+}
+
+async fn over(shared: Arc<Shared>) {
+    let wide = "@media (min-width: 300px) { i { width: 320px; transition: width 9s } }";
+    let shown = "@media (min-width: 300px) { i { animation: f 9s both } } @keyframes f { from { visibility: hidden } }";
+    let box_of = |css: &str| {
+        format!(
+            "<style>i {{ display: block; width: 20px; height: 300px; background: green }} {css}</style><i></i>"
+        )
+    };
+    let wide_box = box_of(wide);
+    let elsewhere = shared.site.elsewhere(&Site::markup(&format!("<body style='margin:0'>{wide_box}")));
+    let pages = [
+        wide_box.clone(),
+        box_of("i { width: 100vw; transition: width 9s }"),
+        box_of("i { width: calc(300px + 1vh); transition: width 9s 1s }"),
+        box_of("body { container-type: inline-size } @container (width > 300px) { i { width: 320px; transition: width 9s } }"),
+        box_of(&format!("i {{ width: 320px }} {shown}")),
+        box_of(&format!("i {{ width: 320px }} {}", shown.replace("both", "").replace("from", "from, to { visibility: visible } 0%, 99%"))),
+        box_of("i { background: none } i::after { content: ''; display: block; height: 300px; width: 20px; background: green }\
+            @media (min-width: 300px) { i::after { width: 320px; transition: width 9s } }"),
+        format!("<div><template shadowrootmode=open>{wide_box}</template></div>"),
+        format!("<iframe style='border:0;display:block' width=320 height=300 srcdoc=\"<body style='margin:0'>{}\"></iframe>",
+            box_of("i { width: 100vw; transition: width 9s }")),
+        format!("<iframe style='border:0;display:block;width:100vw' height=300 sandbox srcdoc=\"<body style='margin:0'>{wide_box}\"></iframe>"),
+        format!("<iframe style='border:0;display:block;width:100vw' height=300 src='{elsewhere}'></iframe>"),
+        "<style>@media (max-width: 100px) { div { display: none } }</style><div><canvas width=320 height=300></canvas></div><script>\
+            const context = document.querySelector('canvas').getContext('2d'); context.fillStyle = 'green'; context.fillRect(0, 0, 320, 300)</script>".to_owned(),
+    ];
+    for (number, page) in pages.iter().enumerate() {
+        for (at, script) in ["", "<script>0</script>"].into_iter().enumerate() {
+            for (fields, wait) in [(&parts()[0], WAITS[at]), (&parts()[number % 4], WAITS[1 - at])] {
+                let html = format!(
+                    "<!doctype html><body style='margin:0;height:600px;background:red'>{page}{script}"
+                );
+                let fields = with(json!({ "waitForTimeout": wait }), fields);
+                let (_, colours) = lines(&shared, &html, fields.clone(), &[100, 250]).await;
+                assert_eq!(colours, [GREEN; 2], "{fields} {html}");
+            }
+        }
+    }
+}
+
+async fn unmoved(shared: Arc<Shared>) {
+    // Transitions of a script, one in progress with and one without a rule that depends on the size; and animations that end never.
+    let moving = "<style>i { display: block; height: 300px; width: 320px } .then { background: RED }\
+        @media (min-width: 300px) { .then { background: green; transition: background 99999s } }\
+        @keyframes g { from { background: green } to { background: red } }</style>";
+    for part in [
+        "<style>i { background: green; transition: background 99999s } .then { background: red }</style><i id=a></i>",
+        "<style>@media (min-width: 300px) { i { background: green; transition: background 99999s } .then { background: red } }</style><i id=a></i>",
+        "<style>@media (min-width: 300px) { i { animation: g 99999s -1s infinite } }</style><i id=a></i>",
+        "<style>@media (min-width: 300px) { i { animation: g 2s -0.5s steps(2) infinite paused } }</style><i id=a></i>",
+        "<style>@media (min-width: 300px) { i { animation: g 9s steps(1) both } }</style><i id=a></i>",
+    ] {
+        let html = format!(
+            "<!doctype html><body style='margin:0;height:600px'>{moving}{part}<script>a.offsetTop; a.className = 'then'</script>"
+        );
+        for fields in parts() {
+            let fields = with(json!({ "animations": "allow" }), &fields);
+            let (_, colours) = lines(&shared, &html, fields.clone(), &[100, 250]).await;
+            assert_eq!(colours, [GREEN; 2], "{fields} {html}");
         }
     }
 }

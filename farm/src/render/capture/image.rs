@@ -21,25 +21,18 @@ use platen_shared::{
 use super::{
     super::{
         elements::{self, Rectangle},
-        frame_loop, main_thread,
+        frame_loop,
         rendering::Rendering,
     },
-    is_scrolled, scroll, show_outside, show_outside_frames,
+    KEEP_SCRIPTED, is_scrolled, scroll, set_scripts, show_outside, show_outside_frames,
 };
 use crate::{begin_frames::FrameTime, error::JobError};
 
 /// Use the fast PNG encoder: at 1280×720 it takes 12 ms of CPU instead of 20, a fifth of the job's cost, and
 /// the file is a third larger.
 const OPTIMIZE_FOR_SPEED: bool = true;
-/// Cancels the page's pending animation-frame and idle callbacks: the number of frames of a capture depends
-/// on the machine, and the picture must not. Callback ids are shared by all worlds of a document, and the
-/// pending ones are the latest.
-const CANCEL_CALLBACKS: &str = "(function cancel(window) { try {\
-    const most = 10000, last = window.requestAnimationFrame(() => {}), idle = window.requestIdleCallback(() => {});\
-    for (let id = last; id > 0 && id > last - most; id--) window.cancelAnimationFrame(id);\
-    for (let id = idle; id > 0 && id > idle - most; id--) window.cancelIdleCallback(id);\
-    for (let n = 0; n < window.length; n++) cancel(window[n])\
-    } catch {} })(window)";
+/// Defines `own.resized`.
+const RESIZED: &str = include_str!("resized.js");
 /// Frames to draw before a screenshot until one of them has changed the picture.
 const MAX_FRAMES_BEFORE_SCREENSHOT: u32 = 3;
 /// Frames that may be returned without a picture. Two attempts have always been enough.
@@ -55,6 +48,10 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, image: &ImageOptions)
         width: viewport.width.get().into(),
         height: viewport.height.get().into(),
     };
+    // A begin-frame screenshot ignores the device scale factor and shows only the viewport.
+    #[expect(clippy::float_cmp, reason = "1 is exact")]
+    let by_frame =
+        image.region == Region::Viewport && factor.get() == 1.0 && rendering.has_begin_frame_control();
     let area = match &image.region {
         Region::Viewport => whole,
         Region::FullPage => full_page(rendering, whole).await?,
@@ -90,10 +87,7 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, image: &ImageOptions)
     rendering.pooled.browser.allow_picture((area.width * area.height) as u64);
     let (frame_encoding, encoding) = encodings(image.format);
     let quality = (image.format != ImageFormat::Png).then_some(image.quality.get().into());
-    // A begin-frame screenshot ignores the device scale factor and shows only the viewport.
-    #[expect(clippy::float_cmp, reason = "1 is exact")]
-    let by_frame = image.region == Region::Viewport && factor.get() == 1.0;
-    if by_frame && rendering.has_begin_frame_control() {
+    if by_frame {
         // A frame can be drawn while a script runs endlessly, and would show an unfinished page. So the main
         // thread must answer first, as for every other capture.
         rendering.wait_for_page(session.call(&EvaluateParams::new("0"))).await?;
@@ -103,12 +97,6 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, image: &ImageOptions)
             optimize_for_speed: Some(OPTIMIZE_FOR_SPEED),
         };
         return screenshot_frame(rendering, shot).await;
-    }
-    if rendering.script_ran {
-        rendering.evaluate_isolated("own.isCaptured = true").await?;
-        if rendering.has_begin_frame_control() {
-            rendering.evaluate_isolated(CANCEL_CALLBACKS).await?;
-        }
     }
     if bottom > whole.height {
         show_outside_frames(rendering, bottom).await?;
@@ -132,13 +120,40 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, image: &ImageOptions)
         // A taller viewport instead would change elements that are sized by the viewport.
         capture.capture_beyond_viewport = Some(true);
     }
-    let mut capturing = session.start(&capture)?;
-    if rendering.has_begin_frame_control() {
-        // For more than the viewport Chromium first gives the page the size 1 × 1. Its main thread must have the next size as
-        // well before it has a frame, in which scripts could see the first one (`ResizeObserver`).
-        rendering.wait_for_page(main_thread::metrics(session)).await?;
+    screenshot(rendering, &capture).await
+}
+
+/// Captures more than a frame shows. The page does not see how it changes, and what that has started is over before it is drawn.
+async fn screenshot(
+    rendering: &mut Rendering<'_>,
+    capture: &CaptureScreenshotParams,
+) -> Result<Bytes, JobError> {
+    // A page that navigates without end has its scripts: they would be missing in the next document.
+    let stops_scripts = rendering.script_ran && rendering.runs_scripts && rendering.follows_navigation;
+    if stops_scripts {
+        rendering.check_navigation()?;
+        rendering.evaluate_in_frames(KEEP_SCRIPTED).await?;
     }
-    frame_loop::while_capturing(rendering, capturing.reply()).await?.into_file()?.ok_or(JobError::NoFile)
+    let beyond = capture.capture_beyond_viewport == Some(true);
+    if beyond && rendering.load_state().animations > 0 {
+        rendering.evaluate_in_frames(&format!("{RESIZED}, own.resized.keep()")).await?;
+    }
+    let mut capturing = rendering.session.start(capture)?;
+    if beyond {
+        // Chromium first gives the page the size 1 × 1, and calculates its style and layout. The main thread answers when it has had
+        // the next size as well, before it has a frame.
+        rendering.evaluate_in_frames(&format!("{RESIZED}, own.resized.restore()")).await?;
+    }
+    if stops_scripts {
+        // Scripts have no frame from here on: their number depends on the machine, and the page has had events of the sizes. Not
+        // before, because a `<canvas>` that comes back while scripts are disabled shows its fallback content.
+        set_scripts(rendering, false).await?;
+    }
+    let file = frame_loop::while_capturing(rendering, capturing.reply()).await?.into_file()?;
+    if stops_scripts {
+        set_scripts(rendering, true).await?;
+    }
+    file.ok_or(JobError::NoFile)
 }
 
 /// The whole page, after its reader has scrolled through it.
