@@ -25,6 +25,7 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>) -> Result<Bytes, JobE
     match &options.output {
         Output::Image(image) => image::capture(rendering, image).await,
         Output::Pdf(pdf) => {
+            last_frame(rendering).await?;
             let viewport_height = f64::from(options.viewport.height.get());
             if is_scrolled(rendering) {
                 let (_, height) = scroll::content_size(rendering).await?;
@@ -35,6 +36,17 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>) -> Result<Bytes, JobE
             pdf::capture(rendering, pdf).await
         }
     }
+}
+
+/// Runs the frame for the scripts of the page that a picture of the viewport is taken in, before another capture.
+async fn last_frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+    if !rendering.script_ran || !rendering.has_begin_frame_control() {
+        return Ok(());
+    }
+    if rendering.in_virtual_time {
+        return rendering.frame(FrameTime::After(0.0), true).await.map(drop);
+    }
+    main_thread::run_frame(rendering, FrameTime::After(0.0)).await
 }
 
 /// Whether the page is scrolled through before its capture. Without a script of the page nothing notices that.

@@ -14,6 +14,7 @@ tests! {
     "a page that needs a frame to load has it at once" => frames_to_load,
     "what is fetched for later is not awaited" => fetched_for_later,
     "a resource that only layout requests is awaited" => requested_by_layout,
+    "a page has the same animation frames whatever is captured" => counted,
     "animation frames of workers run, also when they are the last" => workers,
     "frames end although the compositor and a slow main thread change the page" => slow_pages,
 }
@@ -121,6 +122,29 @@ async fn requested_by_layout(shared: Arc<Shared>) {
         let file = shared.file(&url(&site.at(&Site::markup(&page)))).await;
         assert_eq!(middle(&file), GREEN, "{name}");
     }
+}
+
+/// A page is green in the second of its frames.
+async fn counted(shared: Arc<Shared>) {
+    let page = "<!doctype html><body style='margin:0'><p id=a>0</p><script>let n = 0; requestAnimationFrame(function again() {\
+        a.textContent = ++n; document.documentElement.style.background = n < 2 ? 'red' : 'green';\
+        if (n < 2) requestAnimationFrame(again) })</script>";
+    for fields in [
+        json!({}),
+        json!({ "fullPage": true }),
+        json!({ "selector": "html" }),
+        json!({ "clip": { "x": 0, "y": 0, "width": 300, "height": 200 } }),
+        json!({ "deviceScaleFactor": 2 }),
+        json!({ "format": "webp" }),
+        json!({ "format": "jpeg" }),
+        json!({ "omitBackground": true }),
+        json!({ "fullPage": true, "format": "webp", "scroll": false }),
+    ] {
+        let job = small(with(json!({ "html": page, "css": "html { height: 240px }" }), &fields));
+        let [_, green, _] = middle(&shared.file(&job).await);
+        assert!((126..=130).contains(&green), "{fields}");
+    }
+    assert_eq!(shared.text(&to(pdf(), html(page))).await.trim(), "2");
 }
 
 const RED: &str = "<!doctype html><html style='background:red'><body style='margin:0'><script>\

@@ -24,7 +24,7 @@ use super::{
         frame_loop,
         rendering::Rendering,
     },
-    KEEP_SCRIPTED, is_scrolled, scroll, set_scripts, show_outside, show_outside_frames,
+    KEEP_SCRIPTED, is_scrolled, last_frame, scroll, set_scripts, show_outside, show_outside_frames,
 };
 use crate::{begin_frames::FrameTime, error::JobError};
 
@@ -52,6 +52,9 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, image: &ImageOptions)
     #[expect(clippy::float_cmp, reason = "1 is exact")]
     let by_frame =
         image.region == Region::Viewport && factor.get() == 1.0 && rendering.has_begin_frame_control();
+    if !by_frame {
+        last_frame(rendering).await?;
+    }
     let area = match &image.region {
         Region::Viewport => whole,
         Region::FullPage => full_page(rendering, whole).await?,
