@@ -56,7 +56,8 @@ new Promise(ready => {
         // continuation of `yield` has the priority of the task below. `isIdle` is true after it.
         tasks() {
             walk.isIdle = false;
-            return new Promise(done => { ran = done; run() });
+            // On an overloaded machine the task below may not have begun. It begins with `ran`.
+            return new Promise(done => { ran = done; run?.() });
         },
         // Scripts that show a section when it comes into view may hide it when it has left it. What is hidden below the
         // viewport, as before the first change, is shown again. Animations must be finished.

@@ -29,9 +29,9 @@ const MAX_STEPS: f64 = 120.0;
 const STEP_TIME_MS: f64 = 250.0;
 /// The page's time after the return to the first position.
 const RETURN_TIME_MS: f64 = 500.0;
-/// The page's time of all steps and the return.
+/// The page's time of all steps and the return, and the real time in which requests may stop or extend it.
 const MAX_TIME_MS: f64 = 6_000.0;
-/// All steps and the return take at most the job's remaining time divided by this.
+/// What passes in real time takes at most the job's remaining time divided by this, and virtual time at most as much CPU time.
 const MAX_SHARE: u32 = 3;
 /// Frames that are run for one of the main thread: Chromium may run a frame without it.
 const MAX_FRAMES: u32 = 50;
@@ -76,8 +76,13 @@ struct Walk<'r, 'a> {
     rendering: &'r mut Rendering<'a>,
     /// The page's time that is left for steps.
     left_ms: f64,
-    /// When steps must not take any more time.
+    /// Real time that is left for requests.
+    requests_ms: f64,
+    /// When steps must not take any more real time.
     until: Instant,
+    /// The CPU time of the browser after which steps must not take any more virtual time. It depends on the page, while the real
+    /// time of these steps depends on the load of the machine.
+    until_cpu: Option<Duration>,
     /// A step has taken time.
     has_taken_time: bool,
     /// The page cannot be in virtual time.
@@ -98,11 +103,19 @@ struct Activity {
 impl<'r, 'a> Walk<'r, 'a> {
     async fn begin(rendering: &'r mut Rendering<'a>) -> Result<Self, JobError> {
         let now = Instant::now();
-        let until = now + rendering.deadline.saturating_duration_since(now) / MAX_SHARE;
-        let left_ms = MAX_TIME_MS.min((until - now).as_secs_f64() * 1_000.0) - RETURN_TIME_MS;
+        let share = rendering.deadline.saturating_duration_since(now) / MAX_SHARE;
         let requests = rendering.load_state().requests;
         let in_real_time = rendering.clock == Clock::Real || requests > 0;
-        let mut walk = Self { rendering, left_ms, until, has_taken_time: false, in_real_time, requests };
+        let mut walk = Self {
+            left_ms: MAX_TIME_MS - RETURN_TIME_MS,
+            requests_ms: MAX_TIME_MS,
+            until: now + share,
+            until_cpu: None,
+            has_taken_time: false,
+            in_real_time,
+            requests,
+            rendering,
+        };
         walk.run_tasks(BEGIN).await?;
         Ok(walk)
     }
@@ -110,8 +123,12 @@ impl<'r, 'a> Walk<'r, 'a> {
     /// Scrolls down. `steps` is the number of steps from here on, to which the time that is left is given in equal shares.
     async fn step(&mut self, top: f64, steps: f64) -> Result<(), JobError> {
         if self.scroll(&format!("own.scroll.to({top})")).await? {
-            let share_ms = (self.left_ms / steps).max(0.0);
-            self.left_ms -= self.pass(STEP_TIME_MS.min(share_ms), share_ms).await?;
+            let real_ms = self.remaining().as_secs_f64() * 1_000.0 - RETURN_TIME_MS;
+            let left_ms = if self.in_real_time { self.left_ms.min(real_ms) } else { self.left_ms };
+            let time_ms = STEP_TIME_MS.min(left_ms / steps).max(0.0);
+            let requests_ms = (self.requests_ms / steps).max(0.0);
+            self.left_ms -= time_ms;
+            self.requests_ms -= self.pass(time_ms, requests_ms).await?;
             // The next step shows what their ends start.
             animations::finish(self.rendering).await?;
         }
@@ -122,7 +139,7 @@ impl<'r, 'a> Walk<'r, 'a> {
     async fn end(mut self) -> Result<(), JobError> {
         self.scroll("own.scroll.to()").await?;
         if self.has_taken_time {
-            self.pass(RETURN_TIME_MS, RETURN_TIME_MS).await?;
+            self.pass(RETURN_TIME_MS, 0.0).await?;
         }
         frame_loop::settle_resources(self.rendering).await?;
         if self.rendering.in_virtual_time {
@@ -198,40 +215,47 @@ impl<'r, 'a> Walk<'r, 'a> {
         Ok(())
     }
 
-    /// Lets `time_ms` of the page's time pass. Requests stop it or, in real time, extend it, up to `max_ms`. Returns the
-    /// time that was taken, in milliseconds.
-    async fn pass(&mut self, time_ms: f64, max_ms: f64) -> Result<f64, JobError> {
+    /// Lets `time_ms` of the page's time pass. Requests stop it or, in real time, extend it, for up to `max_requests_ms`.
+    /// Returns how long they did, in milliseconds.
+    async fn pass(&mut self, time_ms: f64, max_requests_ms: f64) -> Result<f64, JobError> {
         self.has_taken_time = true;
         let state = self.rendering.load_state();
         self.in_real_time |= state.needs_real_time;
         if !self.in_real_time && !self.rendering.in_virtual_time {
             // The page's clock does not stop for requests that it has sent before.
-            let max = Duration::from_secs_f64(max_ms / 1_000.0).min(self.remaining());
+            let max = Duration::from_secs_f64(max_requests_ms / 1_000.0).min(self.remaining());
             let idle = reach(&mut self.rendering.state, |state| state.requests == 0);
             self.in_real_time = timeout(max, idle).await.is_err();
         }
         if self.in_real_time && !self.rendering.in_virtual_time {
-            return self.pass_real_time(time_ms, max_ms).await;
+            return self.pass_real_time(time_ms, max_requests_ms).await;
         }
-        let until = self.until;
+        let browser = &self.rendering.pooled.browser;
+        if self.until_cpu.is_none() {
+            self.until_cpu = Some(browser.cpu_time().await + self.remaining());
+        }
+        let (until, until_cpu) = (self.until, self.until_cpu);
         let mut driver = VirtualTimeDriver::start(self.rendering).await?;
         let (mut passed_ms, mut requests_ms) = (0.0, 0.0);
-        while passed_ms < time_ms && Instant::now() < until {
+        while passed_ms < time_ms {
+            if Instant::now() >= until && Some(browser.cpu_time().await) >= until_cpu {
+                break;
+            }
             let step_ms = driver.interval_ms().min(time_ms - passed_ms);
             let (begun, before) = (Instant::now(), driver.rendering.load_state());
-            driver.step(step_ms, max_ms - time_ms).await?;
+            driver.step(step_ms, max_requests_ms).await?;
             passed_ms += step_ms;
             if before.requests > 0 || driver.rendering.load_state().sent > before.sent {
                 requests_ms += begun.elapsed().as_secs_f64() * 1_000.0;
             }
         }
-        Ok(passed_ms + requests_ms)
+        Ok(requests_ms)
     }
 
-    async fn pass_real_time(&mut self, time_ms: f64, max_ms: f64) -> Result<f64, JobError> {
+    async fn pass_real_time(&mut self, time_ms: f64, max_requests_ms: f64) -> Result<f64, JobError> {
         let mut passed_ms = 0.0;
         while passed_ms < time_ms
-            || passed_ms < max_ms && self.rendering.load_state().requests > self.requests
+            || passed_ms < time_ms + max_requests_ms && self.rendering.load_state().requests > self.requests
         {
             if self.remaining().is_zero() {
                 break;
@@ -245,7 +269,11 @@ impl<'r, 'a> Walk<'r, 'a> {
             }
             passed_ms += FRAME_INTERVAL_MS;
         }
-        Ok(passed_ms)
+        // The main thread runs the timers that are due before it answers the second time.
+        for _ in 0..2 {
+            main_thread::metrics(self.rendering.session).await?;
+        }
+        Ok((passed_ms - time_ms).max(0.0))
     }
 
     fn remaining(&self) -> Duration {
