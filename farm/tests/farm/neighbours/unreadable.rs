@@ -8,7 +8,9 @@ use std::{
 use platen_harness::pdf_file::Pdf;
 
 use super::HOSTILE_STATUSES;
-use crate::support::{Shared, farm_process::FarmProcess, html, of, pages, pdf, send, site::Site, waiting};
+use crate::support::{
+    MAX_WAIT_MS, Shared, farm_process::FarmProcess, html, of, pages, pdf, send, site::Site, waiting,
+};
 
 const PROBE: &str = include_str!("probe.html");
 /// Pages that try to change what other pages read.
@@ -75,7 +77,7 @@ pub(super) async fn test(_: Arc<Shared>) {
             let secure = waiting(html(&site.secure(&Site::markup(page))), 200.0);
             // The page of the second job is kept; the third runs in a secure context.
             for job in [html(page), html(page), secure] {
-                let (status, body) = send(&farm, &of("hostile", job), 20_000).await;
+                let (status, body) = send(&farm, &of("hostile", job), MAX_WAIT_MS).await;
                 assert_eq!(status, 200, "{name}: {}", String::from_utf8_lossy(&body));
             }
         }
