@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, ops::RangeInclusive, str::FromStr};
 
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer as _, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use strum::VariantNames;
 
@@ -115,12 +115,14 @@ fn each_member<'a>(
         }
 
         fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut result = Ok(());
             while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-                let value = map.next_value()?;
-                result = result.and_then(|()| (self.0)(name, value));
+                let result = (self.0)(name, map.next_value()?);
+                if result.is_err() {
+                    while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                    return Ok(result);
+                }
             }
-            Ok(result)
+            Ok(Ok(()))
         }
     }
 
@@ -226,10 +228,13 @@ impl<'a> Field<'a> {
         Ok(Some(std::array::from_fn(|at| Field { name: known[at], value: values[at] })))
     }
 
-    /// The values of an array, of which those after the first `max + 1` are left out; `None` if the value is not an array.
+    /// The values of an array, of which those after the first `max + 1` are not read; `None` if the value is not an array.
     pub(super) fn items(self, max: usize) -> Option<Vec<&'a RawValue>> {
         let value = self.value.filter(|value| value.get().starts_with('['))?;
-        serde_json::Deserializer::from_str(value.get()).deserialize_seq(ItemsVisitor { max }).ok()
+        let mut items = Vec::new();
+        let visitor = ItemsVisitor { max, items: &mut items };
+        let read = serde_json::Deserializer::from_str(value.get()).deserialize_seq(visitor);
+        (read.is_ok() || items.len() > max).then_some(items)
     }
 
     pub(super) fn variables(self) -> Parsed<BTreeMap<String, String>> {
@@ -274,24 +279,26 @@ fn is_number(value: &RawValue) -> bool {
     value.get().starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
-struct ItemsVisitor {
+struct ItemsVisitor<'i, 'de> {
     max: usize,
+    items: &'i mut Vec<&'de RawValue>,
 }
 
-impl<'de> Visitor<'de> for ItemsVisitor {
-    type Value = Vec<&'de RawValue>;
+impl<'de> Visitor<'de> for ItemsVisitor<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         while let Some(item) = array.next_element()? {
-            if items.len() <= self.max {
-                items.push(item);
+            self.items.push(item);
+            // The syntax of the rest was checked with that of the body.
+            if self.items.len() > self.max {
+                return Err(A::Error::custom("too many values"));
             }
         }
-        Ok(items)
+        Ok(())
     }
 }
