@@ -41,7 +41,11 @@ pub(crate) fn text(dictionary: &Dictionary, key: &str) -> Option<String> {
 
 pub(crate) fn xmp(document: &Document) -> String {
     let packet = document.catalog().unwrap().get_deref(b"Metadata", document).unwrap().as_stream().unwrap();
-    String::from_utf8(packet.content.clone()).unwrap()
+    let packet = String::from_utf8(packet.content.clone()).unwrap();
+    for prefix in packet.split(" xmlns:").skip(1).filter_map(|it| it.split('=').next()) {
+        assert!(packet.contains(&format!("<{prefix}:")), "{prefix} is declared and not used: {packet}");
+    }
+    packet
 }
 
 const PAGE: &str = "<!doctype html><html lang=fr><title>Of the page</title><p>Text";

@@ -178,6 +178,18 @@ fn rules_between_fields_are_checked_with_those_of_the_template() {
 }
 
 #[test]
+fn the_document_names_the_fields_that_a_format_refuses() {
+    let (_, rest) =
+        include_str!("../../../docs/api.md").split_once("but for these, which are a 400: ").unwrap();
+    let (sentence, _) = rest.split_once(". ").unwrap();
+    let named: Vec<&str> = sentence.split('`').skip(1).step_by(2).collect();
+    let formats = ["png", "jpeg", "webp", "pdf"].map(|name| name.parse::<OutputFormat>().unwrap());
+    let is_refused = |name: &FieldName| formats.iter().any(|format| name.is_refused_with(*format));
+    let refused: Vec<&str> = FieldName::all().filter(is_refused).map(FieldName::as_str).collect();
+    assert_eq!(named, refused);
+}
+
+#[test]
 fn passwords_are_not_in_debug_texts() {
     for body in [
         r#"{"html":"x","format":"pdf","protection":{"userPassword":"sesame","ownerPassword":"sesame"}}"#,
