@@ -17,7 +17,6 @@ tests! {
     "quality changes the size of lossy images" => quality,
     "a job waits until an element is visible" => wait_for_selector,
     "a job waits until an expression is true" => wait_for_function,
-    "an expression that is a function is called" => called_function,
     "an expression that fails is refused" => failing_function,
     "an element without a box is visible if its document is drawn" => visible,
     "the status of a page is known, and a failure on request" => page_status,
@@ -203,37 +202,6 @@ async fn wait_for_function(shared: Arc<Shared>) {
     let next = "<script>history.length; setTimeout(() => location = 'data:text/html,', 50)</script>";
     let never = small(json!({ "html": next, "waitForFunction": "false" }));
     assert_eq!(shared.render(&never).await.unwrap_err(), Refusal::FunctionNotTrue);
-}
-
-async fn called_function(shared: Arc<Shared>) {
-    let html = "<!doctype html><html style='background:red'><script>var ready, isReady = () => ready; setTimeout(() => {\
-                document.documentElement.style.background = 'green'; ready = true }, 3000)</script>";
-    for function in [
-        "() => window.ready",
-        "async () => ready",
-        "() => new Promise(done => setTimeout(done, 4000, true))",
-        "function () { return this.ready }",
-        "async function wait() { await null; return ready };",
-        "() => {\n  // a comment;\n  return ready;\n}\n\n; /* ; */ // the end;",
-        "(() => ready)",
-        "Promise.resolve(() => ready)",
-        "isReady",
-        "window.isReady; // a function of the page",
-        // Other ways to write an expression.
-        "ready;",
-        "/* a; */\nready\n;\n",
-        "this.ready",
-        "0, ready;",
-        "{ ready }.ready",
-        "ready ?\n'yes' :\n''",
-    ] {
-        shared.expect_green(&small(json!({ "html": html, "waitForFunction": function }))).await;
-    }
-    // At once, on a page without a script.
-    let html = "<html style='background:green'>";
-    for function in ["() => true", "async () => 1", "function* () {}"] {
-        shared.expect_green(&small(json!({ "html": html, "waitForFunction": function }))).await;
-    }
 }
 
 async fn failing_function(shared: Arc<Shared>) {

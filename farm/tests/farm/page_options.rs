@@ -13,6 +13,7 @@ tests! {
     "Chromium knows all time zones" => time_zones,
     "a style sheet is added after those of the page" => css,
     "no script of a page runs without JavaScript" => no_scripts,
+    "an expression that is a function is called" => called_function,
 }
 
 async fn environment(shared: Arc<Shared>) {
@@ -121,4 +122,35 @@ async fn no_scripts(shared: Arc<Shared>) {
          <div style='position:fixed;inset:0;background:green'></div></noscript>";
     shared.expect_green(&small(json!({ "html": noscript, "javaScript": false }))).await;
     shared.expect_green(&html(&green_if("true"))).await;
+}
+
+async fn called_function(shared: Arc<Shared>) {
+    let html = "<!doctype html><html style='background:red'><script>var ready, isReady = () => ready; setTimeout(() => {\
+                document.documentElement.style.background = 'green'; ready = true }, 3000)</script>";
+    for function in [
+        "() => window.ready",
+        "async () => ready",
+        "() => new Promise(done => setTimeout(done, 4000, true))",
+        "function () { return this.ready }",
+        "async function wait() { await null; return ready };",
+        "() => {\n  // a comment;\n  return ready;\n}\n\n; /* ; */ // the end;",
+        "(() => ready)",
+        "Promise.resolve(() => ready)",
+        "isReady",
+        "window.isReady; // a function of the page",
+        // Other ways to write an expression.
+        "ready;",
+        "/* a; */\nready\n;\n",
+        "this.ready",
+        "0, ready;",
+        "{ ready }.ready",
+        "ready ?\n'yes' :\n''",
+    ] {
+        shared.expect_green(&small(json!({ "html": html, "waitForFunction": function }))).await;
+    }
+    // At once, on a page without a script.
+    let html = "<html style='background:green'>";
+    for function in ["() => true", "async () => 1", "function* () {}"] {
+        shared.expect_green(&small(json!({ "html": html, "waitForFunction": function }))).await;
+    }
 }
