@@ -50,6 +50,11 @@ pub(crate) const LATER: &[(&str, &str)] = &[
         "observe(box => { let n = 0; requestAnimationFrame(function next() {\
          ++n < 3 ? requestAnimationFrame(next) : show(box) }) })",
     ),
+    (
+        "time of the frames of an observer",
+        "observe(box => { let first; requestAnimationFrame(function next(time) { first ??= time;\
+         time - first < 100 ? requestAnimationFrame(next) : show(box) }) })",
+    ),
     ("idle callback of an observer", "observe(box => requestIdleCallback(() => show(box)))"),
     ("end of scrolling", "onscrollend = () => setTimeout(see, 100)"),
     (

@@ -147,6 +147,9 @@ impl<'r, 'a> Walk<'r, 'a> {
             self.frame().await?;
         }
         animations::finish(self.rendering).await?;
+        if self.has_taken_time && self.rendering.has_begin_frame_control() {
+            self.rendering.pause_animations()?;
+        }
         let kept = self.rendering.evaluate_isolated("own.scroll.keepShown()").await?;
         if kept.is_some_and(|kept| kept != 0) {
             self.frame().await?;
@@ -219,6 +222,8 @@ impl<'r, 'a> Walk<'r, 'a> {
     /// Returns how long they did, in milliseconds.
     async fn pass(&mut self, time_ms: f64, max_requests_ms: f64) -> Result<f64, JobError> {
         self.has_taken_time = true;
+        // The time of animation frames stands while they are paused.
+        self.rendering.resume_animations()?;
         let state = self.rendering.load_state();
         self.in_real_time |= state.needs_real_time;
         if !self.in_real_time && !self.rendering.in_virtual_time {
