@@ -41,6 +41,7 @@ mod pdf_standards;
 mod pdf_width;
 mod reader;
 mod scrolling;
+mod shown;
 mod static_scripts;
 mod support;
 mod virtual_time;
@@ -93,6 +94,7 @@ fn main() -> ExitCode {
         pdf_standards::TESTS,
         reader::TESTS,
         scrolling::TESTS,
+        shown::TESTS,
         static_scripts::TESTS,
         virtual_time::TESTS,
     ]

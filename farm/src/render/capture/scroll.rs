@@ -27,6 +27,12 @@ use crate::{
 const MAX_STEPS: f64 = 120.0;
 /// The page's time after a step that has made a script run: longer than what scripts usually wait for after scrolling.
 const STEP_TIME_MS: f64 = 250.0;
+/// The page's further time while scripts draw more and more of what is in view.
+const MORE_TIME_MS: f64 = 100.0;
+/// The last part of these times, in which is noted what scripts draw.
+const WATCHED_TIME_MS: f64 = 50.0;
+/// The shortest step in virtual time.
+const MIN_STEP_MS: f64 = 0.1;
 /// The page's time after the return to the first position.
 const RETURN_TIME_MS: f64 = 500.0;
 /// The page's time of all steps and the return, and the real time in which requests may stop or extend it.
@@ -37,6 +43,8 @@ const MAX_SHARE: u32 = 3;
 const MAX_FRAMES: u32 = 50;
 /// Defines `own.scroll`.
 const BEGIN: &str = include_str!("scroll.js");
+/// Defines `own.shown`.
+const SHOWN: &str = include_str!("shown.js");
 
 /// Scrolls from the end of the first viewport to a height of the page in steps of a viewport, and back. If `whole`, also
 /// through what this has added at the end, but only once, because some pages add more at every end. Returns the height
@@ -116,6 +124,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             requests,
             rendering,
         };
+        walk.rendering.evaluate_isolated(SHOWN).await?;
         walk.run_tasks(BEGIN).await?;
         Ok(walk)
     }
@@ -125,12 +134,25 @@ impl<'r, 'a> Walk<'r, 'a> {
         if self.scroll(&format!("own.scroll.to({top})")).await? {
             let real_ms = self.remaining().as_secs_f64() * 1_000.0 - RETURN_TIME_MS;
             let left_ms = if self.in_real_time { self.left_ms.min(real_ms) } else { self.left_ms };
-            let time_ms = STEP_TIME_MS.min(left_ms / steps).max(0.0);
-            let requests_ms = (self.requests_ms / steps).max(0.0);
-            self.left_ms -= time_ms;
-            self.requests_ms -= self.pass(time_ms, requests_ms).await?;
-            // The next step shows what their ends start.
-            animations::finish(self.rendering).await?;
+            let share_ms = (left_ms / steps).max(0.0);
+            let mut time_ms = STEP_TIME_MS.min(share_ms);
+            let mut passed_ms = 0.0;
+            loop {
+                let requests_ms = (self.requests_ms / steps).max(0.0);
+                self.requests_ms -= self.pass(time_ms - WATCHED_TIME_MS, requests_ms).await?;
+                self.rendering.evaluate_isolated("own.shown.watch()").await?;
+                self.requests_ms -= self.pass(WATCHED_TIME_MS.min(time_ms), 0.0).await?;
+                passed_ms += time_ms;
+                // The next step shows what their ends start.
+                animations::finish(self.rendering).await?;
+                let grows =
+                    self.rendering.evaluate_isolated("own.shown.measure()").await? == Some(true.into());
+                time_ms = MORE_TIME_MS.min(share_ms - passed_ms);
+                if !grows || time_ms < WATCHED_TIME_MS {
+                    break;
+                }
+            }
+            self.left_ms -= passed_ms;
         }
         Ok(())
     }
@@ -150,7 +172,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         if self.has_taken_time && self.rendering.has_begin_frame_control() {
             self.rendering.pause_animations()?;
         }
-        let kept = self.rendering.evaluate_isolated("own.scroll.keepShown()").await?;
+        let kept = self.rendering.evaluate_isolated("own.shown.keep()").await?;
         if kept.is_some_and(|kept| kept != 0) {
             self.frame().await?;
             animations::finish(self.rendering).await?;
@@ -242,7 +264,8 @@ impl<'r, 'a> Walk<'r, 'a> {
         let (until, until_cpu) = (self.until, self.until_cpu);
         let mut driver = VirtualTimeDriver::start(self.rendering).await?;
         let (mut passed_ms, mut requests_ms) = (0.0, 0.0);
-        while passed_ms < time_ms {
+        // Chromium never ends a step of no time, which a rounding error can leave.
+        while time_ms - passed_ms >= MIN_STEP_MS {
             if Instant::now() >= until && Some(browser.cpu_time().await) >= until_cpu {
                 break;
             }
