@@ -119,6 +119,11 @@ impl BeginFrames {
         self.lag_ms = Some((clock_ms - self.latest_ms()).max(0.0));
     }
 
+    /// Returns by how much the frame time is behind the page's clock in virtual time, which the next frame is to make up for.
+    pub(crate) fn catch_up(&mut self) -> f64 {
+        self.lag_ms.as_mut().map_or(0.0, std::mem::take)
+    }
+
     pub(crate) async fn finish(&mut self) -> Result<(), CdpError> {
         if let Some(call) = &mut self.in_progress {
             let reply = call.reply().await;

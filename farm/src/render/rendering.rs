@@ -187,6 +187,17 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
+    /// Resumes animations in virtual time, if they are paused. Chromium resumes them at the page's clock. While frames are behind
+    /// that, the time of animations and of animation frames stands.
+    pub(super) async fn resume_in_virtual_time(&mut self) -> Result<(), JobError> {
+        if self.animations_paused {
+            let lag_ms = self.begin_frames.as_mut().map_or(0.0, |frames| frames.catch_up());
+            self.frame(FrameTime::After(lag_ms), false).await?;
+            self.resume_animations()?;
+        }
+        Ok(())
+    }
+
     /// Puts the page into virtual time, which advances only by grants. A renderer cannot leave it.
     pub(super) async fn enter_virtual_time(&mut self) -> Result<(), JobError> {
         self.in_virtual_time = true;

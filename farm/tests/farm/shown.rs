@@ -9,6 +9,7 @@ use crate::support::{GREEN, Shared, picture, request, small, with};
 
 tests! {
     "what scrolling has drawn stays drawn however it is hidden" => stays,
+    "what scripts draw frame by frame stays as it was in view" => frame_by_frame,
     "what an offset hides in the first viewport is drawn" => offset,
     "what was not hidden by leaving the view is left as it is" => left,
 }
@@ -104,6 +105,32 @@ async fn stays(shared: Arc<Shared>) {
         .replace("<script>", "<script>const inner = document.querySelector('div').shadowRoot.querySelector('i');")
         .replace("b {", "[hidden] { display: none !important } b {");
     assert_drawn(&shared, &tree).await;
+}
+
+async fn frame_by_frame(shared: Arc<Shared>) {
+    // A tween of half a second in each direction, in steps of frames.
+    let tween = "let at = 0, to = 0, last; const draw = time => { const step = (time - (last ?? time)) / 500; last = time;\
+         at = to > at ? Math.min(to, at + step) : Math.max(to, at - step); STYLE; if (at !== to) requestAnimationFrame(draw); else last = null };";
+    for (style, how) in [
+        ("b { opacity: 0 }", "t.style.opacity = at"),
+        ("b { opacity: 0 }", "t.style.cssText = `opacity: ${at}; visibility: ${at ? 'inherit' : 'hidden'}`"),
+        ("b { transform: translateX(-100%) }", "t.style.transform = `translate(${at * 100 - 100}%, 0px)`"),
+    ] {
+        for (first, leaves) in [(true, true), (false, false)] {
+            // It is hidden when it leaves the view, or only when the page is scrolled back.
+            let script = if leaves { "to = on ? 1 : 0; requestAnimationFrame(draw)" } else { "" };
+            let back = if first {
+                ""
+            } else {
+                "onscroll = () => { const now = t.getBoundingClientRect().top < innerHeight ? 1 : 0;\
+                 if (now !== to) { to = now; requestAnimationFrame(draw) } }"
+            };
+            let html = page(style, "", script)
+                .replace("<script>", &format!("<script>{} {back};", tween.replace("STYLE", how)))
+                .replace("const t = ", "var t = ");
+            assert_drawn(&shared, &html).await;
+        }
+    }
 }
 
 async fn offset(shared: Arc<Shared>) {

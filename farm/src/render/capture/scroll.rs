@@ -244,8 +244,6 @@ impl<'r, 'a> Walk<'r, 'a> {
     /// Returns how long they did, in milliseconds.
     async fn pass(&mut self, time_ms: f64, max_requests_ms: f64) -> Result<f64, JobError> {
         self.has_taken_time = true;
-        // The time of animation frames stands while they are paused.
-        self.rendering.resume_animations()?;
         let state = self.rendering.load_state();
         self.in_real_time |= state.needs_real_time;
         if !self.in_real_time && !self.rendering.in_virtual_time {
@@ -263,6 +261,8 @@ impl<'r, 'a> Walk<'r, 'a> {
         }
         let (until, until_cpu) = (self.until, self.until_cpu);
         let mut driver = VirtualTimeDriver::start(self.rendering).await?;
+        // The time of animation frames stands while animations are paused.
+        driver.rendering.resume_in_virtual_time().await?;
         let (mut passed_ms, mut requests_ms) = (0.0, 0.0);
         // Chromium never ends a step of no time, which a rounding error can leave.
         while time_ms - passed_ms >= MIN_STEP_MS {
@@ -281,6 +281,7 @@ impl<'r, 'a> Walk<'r, 'a> {
     }
 
     async fn pass_real_time(&mut self, time_ms: f64, max_requests_ms: f64) -> Result<f64, JobError> {
+        self.rendering.resume_animations()?;
         let mut passed_ms = 0.0;
         while passed_ms < time_ms
             || passed_ms < time_ms + max_requests_ms && self.rendering.load_state().requests > self.requests
