@@ -136,7 +136,7 @@ async fn set_overrides(
 }
 
 /// The media type, if it differs from that of the format, and the media features.
-fn media_command(options: &RenderOptions) -> SetEmulatedMediaParams {
+pub(super) fn media_command(options: &RenderOptions) -> SetEmulatedMediaParams {
     let environment = &options.environment;
     let media_type = match (environment.media, &options.output) {
         (Some(MediaType::Screen), Output::Pdf(_)) => "screen",

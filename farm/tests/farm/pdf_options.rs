@@ -16,6 +16,7 @@ tests! {
     "a header runs no script and loads nothing" => hostile_header,
     "page ranges select pages" => page_ranges,
     "a single page is as tall as its content" => single_page,
+    "every PDF has the colours and the motion of its reader" => media_features,
     "a PDF of 1,000 pages is whole, and tagged on request" => thousand_pages,
 }
 
@@ -232,6 +233,22 @@ async fn single_page(shared: Arc<Shared>) {
          </style><iframe srcdoc='<noscript>None</noscript>'></iframe>";
     for (html, text) in [(THREE_PAGES, "One Two Three"), (sees, "Kept")] {
         assert_eq!(shared.pdf(json!({ "html": html, "singlePage": true })).await.text().unwrap(), text);
+    }
+}
+
+async fn media_features(shared: Arc<Shared>) {
+    let html = "<!doctype html><style>b,i{display:none}@media (prefers-color-scheme:dark){b{display:inline}}\
+        @media (prefers-reduced-motion:reduce){i{display:inline}}</style><p>Text <b>DARK</b> <i>STILL</i><script>onbeforeprint = null</script>";
+    for fields in [
+        json!({}),
+        json!({ "singlePage": true }),
+        json!({ "fitToWidth": true }),
+        json!({ "headerFirstHtml": "" }),
+        json!({ "fitToWidth": true, "headerFirstHtml": "" }),
+    ] {
+        let reader = json!({ "html": html, "colorScheme": "dark", "reducedMotion": true });
+        let text = shared.pdf(with(reader, &fields)).await.text().unwrap();
+        assert_eq!(text, "Text DARK STILL", "{fields}");
     }
 }
 

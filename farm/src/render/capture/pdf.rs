@@ -15,10 +15,7 @@ mod structure;
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
-    browser_protocol::{
-        emulation::{SetDeviceMetricsOverrideParams, SetEmulatedMediaParams},
-        page::PrintToPdfParams,
-    },
+    browser_protocol::{emulation::SetDeviceMetricsOverrideParams, page::PrintToPdfParams},
     js_protocol::runtime::{CallFunctionOnParams, RemoteObjectId},
 };
 use platen_cdp::CdpError;
@@ -31,7 +28,7 @@ use serde_json::Value;
 
 use self::{document::PdfFile, finish::Described, fit_to_width::RootFlow};
 use super::{
-    super::{frame_loop, header_templates::HeaderTemplates, rendering::Rendering},
+    super::{frame_loop, header_templates::HeaderTemplates, prepare, rendering::Rendering},
     disable_scripts,
 };
 use crate::error::JobError;
@@ -95,12 +92,13 @@ async fn lay_out_as_printed(rendering: &mut Rendering<'_>) -> Result<(), JobErro
     emulate_print(rendering).await
 }
 
-/// Gives the page the media type of print.
+/// Gives the page the media type of print, and keeps its media features.
 async fn emulate_print(rendering: &Rendering<'_>) -> Result<(), JobError> {
+    let mut media = prepare::media_command(&rendering.job.options);
     if rendering.job.options.environment.media != Some(MediaType::Screen) {
-        let media = SetEmulatedMediaParams { media: Some("print".to_owned()), features: None };
-        rendering.session.call(&media).await?;
+        media.media = Some("print".to_owned());
     }
+    rendering.session.call(&media).await?;
     Ok(())
 }
 
