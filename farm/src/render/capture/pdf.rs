@@ -86,9 +86,17 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
     finish::finish(file, first_page, pdf, described).await
 }
 
-/// Gives the page the layout of print in its viewport, to be measured.
+/// Ends transitions in a document and its open shadow trees.
+const END_TRANSITIONS: &str = "(() => { const sheet = new CSSStyleSheet();\
+    sheet.replaceSync('*, ::before, ::after { transition: none !important }');\
+    const visit = root => { root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];\
+        for (const element of root.querySelectorAll('*')) { const { shadowRoot } = as(Element, element);\
+            if (shadowRoot) visit(shadowRoot) } }; visit(document) })()";
+
+/// Gives the page the layout of print in its viewport, to be measured. Printing shows what transitions end with.
 async fn lay_out_as_printed(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     disable_scripts(rendering).await?;
+    rendering.evaluate_in_frames(END_TRANSITIONS).await?;
     emulate_print(rendering).await
 }
 
