@@ -2,6 +2,7 @@
 //!
 //! Chromium makes content that is too wide smaller by itself, but only to two thirds, and cuts what is still outside. The
 //! width is found in a viewport as wide as the sheet at each scale, because text takes the wider lines of a smaller scale.
+//! Chromium knows neither how far content is beyond the side at which it begins, nor where fixed content ends.
 //!
 //! If Chromium prints a document that begins at the right smaller or larger, on request or because its content is too wide,
 //! it moves it sideways by as much as the sheet becomes wider or narrower, off the sheet.
@@ -10,6 +11,7 @@ use platen_shared::{
     job::{Pages, PdfOptions, PdfScale},
     limits,
 };
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
@@ -18,12 +20,8 @@ use super::{
 };
 use crate::{error::JobError, render::rendering::Rendering};
 
-/// Shows what elements hide that scroll only sideways, such as a box around a table: a sheet does not scroll.
-const SHOW_SCROLLED: &str = "(() => { for (const element of document.querySelectorAll('body *')) {\
-    const { scrollWidth, clientWidth, scrollHeight, clientHeight } = as(Element, element);\
-    if (element instanceof HTMLElement && scrollWidth > clientWidth && scrollHeight <= clientHeight\
-        && /auto|scroll/.test(getComputedStyle(element).overflowX))\
-        as(HTMLElement, element).style.setProperty('overflow', 'visible', 'important') } })()";
+/// Defines `own.sides`.
+const SIDES: &str = include_str!("fit_to_width.js");
 /// Whether the page's own rules for sheets set a size, and their widest left and right margins in CSS pixels, `null` for
 /// those that they do not set; percentages are of a width.
 const PAGE_RULES: &str = "(width => { const widest = { left: null, right: null, size: false };\
@@ -50,32 +48,62 @@ pub(super) async fn fitted(
     let sheet = content_width(rendering, pdf).await?;
     let height = f64::from(rendering.job.options.viewport.height.get());
     set_viewport(rendering, sheet, height).await?;
-    rendering.evaluate_isolated(SHOW_SCROLLED).await?;
-    let mut width = needed_width(rendering, sheet, height, sheet).await?;
     if let RootFlow::FromRight(rules) = flow {
-        // What is beyond the side at which a document begins has no part in its width.
         PageStyle::add(rendering, rules).await?;
-        width = needed_width(rendering, width, height, sheet).await?;
     }
-    let scale = PdfScale::try_from(sheet / width).unwrap_or_default();
+    rendering.evaluate_isolated(&format!("{SIDES}, own.sides.show()")).await?;
+    let mut fitted = needed_width(rendering, (sheet, height), sheet, true).await?;
+    // A place in percent follows the viewport in ever smaller steps.
+    if fitted.outside.fixed > 1.0 {
+        fitted = needed_width(rendering, (sheet, height), sheet, false).await?;
+    }
+    if fitted.outside.left > 0.0 && fitted.width < sheet / limits::PDF_SCALE_RANGE.start() {
+        // It does not follow the width of the page.
+        rendering.evaluate_isolated(&format!("own.sides.move({})", fitted.outside.left)).await?;
+        fitted = needed_width(rendering, (fitted.width, height), sheet, false).await?;
+    }
+    let scale = PdfScale::try_from(sheet / fitted.width).unwrap_or_default();
     Ok(PdfOptions { scale, ..pdf.clone() })
 }
 
-/// The width of a viewport in which the content fits, from `width` up to that at the smallest scale.
+struct Fitted {
+    /// Of the viewport.
+    width: f64,
+    outside: Outside,
+}
+
+/// How much of the content is outside of the viewport, in CSS pixels.
+#[derive(Default, Deserialize)]
+struct Outside {
+    left: f64,
+    #[serde(skip)]
+    right: f64,
+    /// What is fixed, at the right.
+    fixed: f64,
+}
+
+/// The width of a viewport in which the content fits, from that of `(width, height)` up to that at the smallest scale.
 async fn needed_width(
     rendering: &mut Rendering<'_>,
-    mut width: f64,
-    height: f64,
+    (mut width, height): (f64, f64),
     sheet: f64,
-) -> Result<f64, JobError> {
+    with_fixed: bool,
+) -> Result<Fitted, JobError> {
     let widest = sheet / limits::PDF_SCALE_RANGE.start();
     let mut last_excess = f64::INFINITY;
     loop {
         set_viewport(rendering, width, height).await?;
-        let excess = content_size(rendering).await?.0 - width.round();
+        let outside = rendering.evaluate_isolated("own.sides.outside()").await?;
+        let mut outside: Outside =
+            outside.and_then(|outside| serde_json::from_value(outside).ok()).unwrap_or_default();
+        outside.right = content_size(rendering).await?.0 - width.round();
+        if !with_fixed {
+            outside.fixed = 0.0;
+        }
+        let excess = outside.left + outside.right.max(outside.fixed);
         // Content that follows the viewport never fits.
         if excess <= 0.0 || excess >= last_excess || width >= widest {
-            return Ok(width);
+            return Ok(Fitted { width, outside });
         }
         last_excess = excess;
         width = (width.round() + excess).min(widest);
