@@ -7,11 +7,19 @@ mod finish;
 mod first_page;
 mod fit_to_width;
 mod language;
+mod links;
 mod metadata;
+mod new_elements;
 mod object_streams;
+mod origins;
+mod parents;
+mod repeated;
 mod single_page;
 mod standard;
 mod structure;
+mod texts;
+mod tree;
+mod untagged;
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
@@ -26,7 +34,7 @@ use platen_shared::{
 };
 use serde_json::Value;
 
-use self::{document::PdfFile, finish::Described, fit_to_width::RootFlow};
+use self::{document::PdfFile, fit_to_width::RootFlow, origins::Printed};
 use super::{
     super::{frame_loop, header_templates::HeaderTemplates, prepare, rendering::Rendering},
     disable_scripts,
@@ -73,17 +81,28 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
         _ => {}
     }
     let first = first_page::options(pdf);
-    let (file, first_page) = if pdf.pages == Pages::Single {
-        (single_page::capture(rendering, first.as_ref().unwrap_or(pdf)).await?, None)
+    let (file, first_page, printed) = if pdf.pages == Pages::Single {
+        let (file, printed) = single_page::capture(rendering, first.as_ref().unwrap_or(pdf)).await?;
+        (file, None, printed)
     } else {
-        sheets(rendering, pdf, first.as_ref()).await?
+        let (file, first_page) = sheets(rendering, pdf, first.as_ref()).await?;
+        (file, first_page, Printed { pdf: pdf.clone(), sheet: pdf.sheet })
     };
-    let mut described = Described { language: language::of(rendering, pdf).await?, headings: Vec::new() };
-    if pdf.outline {
-        let headings = rendering.evaluate_isolated(HEADINGS).await?;
-        described.headings = headings.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
+    let language = language::of(rendering, pdf).await?;
+    if first_page.is_none() && !finish::is_needed(pdf) {
+        return match language {
+            Some(language) => PdfFile::parse(&file).await?.with_language(file, &language),
+            None => Ok(file),
+        };
     }
-    finish::finish(file, first_page, pdf, described).await
+    let mut headings = Vec::new();
+    if pdf.outline {
+        let texts = rendering.evaluate_isolated(HEADINGS).await?;
+        headings = texts.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
+    }
+    let document = finish::read(file, first_page, pdf, headings).await?;
+    let (document, reading) = origins::reading(rendering, document, &printed).await?;
+    finish::finish(document, pdf, language, reading).await
 }
 
 /// Ends transitions in a document and its open shadow trees.
@@ -166,7 +185,7 @@ async fn check_margins(
     if PdfFile::parse(&file).await?.first_sheet()? != sheet {
         return Err(JobError::Refused(Refusal::NoSpaceBetweenMargins));
     }
-    Ok(())
+    style.replace(rendering, &page_rule(pdf, None).unwrap_or_default()).await
 }
 
 async fn print(rendering: &mut Rendering<'_>, pdf: &PdfOptions, sheet: Sheet) -> Result<Bytes, JobError> {

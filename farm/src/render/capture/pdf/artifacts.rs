@@ -5,22 +5,30 @@
 use std::collections::{HashMap, HashSet};
 
 use lopdf::{
-    Dictionary, Document, Object, ObjectId,
+    Dictionary, Document, Object, ObjectId, Stream,
     content::{Content, Operation},
+    dictionary,
 };
 
+use super::texts::{MAX_FORM_DEPTH, Mark, property};
 use crate::error::JobError;
 
-/// More than a page of the browser has of forms in forms.
-const MAX_FORM_DEPTH: usize = 32;
+/// What differs from the tags of the browser.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// The marks and the elements of texts that have none, by their streams and their numbers in these.
+    pub(super) placed: HashMap<(ObjectId, usize), (i64, ObjectId)>,
+    /// Marks that are artifacts.
+    pub(super) removed: HashSet<Mark>,
+}
 
 /// Marks the content of all pages that has no tag.
-pub(super) fn mark(document: &mut Document) -> Result<(), JobError> {
+pub(super) fn mark(document: &mut Document, changes: &Changes) -> Result<(), JobError> {
     let mut seen = HashSet::new();
     let mut forms = Vec::new();
     for page in document.page_iter().collect::<Vec<_>>() {
         let drawn = x_objects(document, document.get_page_resources(page)?.0);
-        let marked = marked(document, &document.get_page_content(page), &drawn, &mut seen)?;
+        let marked = marked(document, (page, &document.get_page_content(page)), &drawn, &mut seen, changes)?;
         add_copies(document, page, marked.copies)?;
         forms.extend(marked.forms);
         if let Some(content) = marked.content {
@@ -30,7 +38,7 @@ pub(super) fn mark(document: &mut Document) -> Result<(), JobError> {
     while let Some(form) = forms.pop() {
         let stream = document.get_object(form)?.as_stream()?;
         let drawn = x_objects(document, resources(document, &stream.dict));
-        let marked = marked(document, &stream.get_plain_content()?, &drawn, &mut seen)?;
+        let marked = marked(document, (form, &stream.get_plain_content()?), &drawn, &mut seen, changes)?;
         add_copies(document, form, marked.copies)?;
         forms.extend(marked.forms);
         if let Some(content) = marked.content {
@@ -54,25 +62,41 @@ struct Marked {
 
 fn marked(
     document: &Document,
-    content: &[u8],
+    (stream, content): (ObjectId, &[u8]),
     drawn: &HashMap<&[u8], ObjectId>,
     seen: &mut HashSet<ObjectId>,
+    changes: &Changes,
 ) -> Result<Marked, JobError> {
     let operations = Content::decode(content)?.operations;
     let mut marked = Marked { content: None, forms: Vec::new(), copies: Vec::new() };
     let mut result = Vec::with_capacity(operations.len());
     let mut tags = 0_usize;
-    let mut has_artifacts = false;
+    let mut has_changed = false;
     // Where the path or the text begins.
     let mut start = None;
+    // The number of the text, and whether it is open.
+    let (mut text, mut in_text) = (0, false);
     for mut operation in operations {
         let mut is_artifact = false;
         match operation.operator.as_str() {
-            "BDC" | "BMC" => (tags, start) = (tags + 1, None),
+            // Sequences in a text are no tags.
+            "BDC" | "BMC" | "EMC" if in_text => {}
+            "BDC" | "BMC" => {
+                (tags, start) = (tags + 1, None);
+                let number = property(&operation.operands, b"MCID").and_then(|it| it.as_i64().ok());
+                if number.is_some_and(|number| changes.removed.contains(&(stream, number))) {
+                    operation = artifact();
+                    has_changed = true;
+                }
+            }
             "EMC" => (tags, start) = (tags.saturating_sub(1), None),
-            "BT" | "m" | "re" => _ = start.get_or_insert(result.len()),
+            "BT" | "m" | "re" => {
+                _ = start.get_or_insert(result.len());
+                in_text = operation.operator == "BT";
+            }
             "n" => start = None,
-            "ET" | "f" | "F" | "f*" | "B" | "B*" | "b" | "b*" | "S" | "s" | "sh" | "BI" => {
+            "ET" => (is_artifact, in_text) = (tags == 0, false),
+            "f" | "F" | "f*" | "B" | "B*" | "b" | "b*" | "S" | "s" | "sh" | "BI" => {
                 is_artifact = tags == 0;
             }
             "Do" if tags == 0 => {
@@ -96,16 +120,28 @@ fn marked(
             }
             _ => {}
         }
+        let ends_text = operation.operator == "ET";
         result.push(operation);
         if is_artifact {
             let start = start.take().unwrap_or(result.len() - 1);
-            result.insert(start, Operation::new("BMC", vec![Object::Name(b"Artifact".to_vec())]));
+            let placed = changes.placed.get(&(stream, text)).filter(|_| ends_text);
+            result.insert(start, placed.map_or_else(artifact, |(number, _)| tag(*number)));
             result.push(Operation::new("EMC", Vec::new()));
-            has_artifacts = true;
+            has_changed = true;
         }
+        text += usize::from(ends_text);
     }
-    marked.content = has_artifacts.then(|| Content { operations: result }.encode()).transpose()?;
+    marked.content = has_changed.then(|| Content { operations: result }.encode()).transpose()?;
     Ok(marked)
+}
+
+fn artifact() -> Operation {
+    Operation::new("BMC", vec![Object::Name(b"Artifact".to_vec())])
+}
+
+fn tag(number: i64) -> Operation {
+    let properties = dictionary! { "MCID" => number };
+    Operation::new("BDC", vec![Object::Name(b"Span".to_vec()), properties.into()])
 }
 
 /// Adds copies of forms without their tags to what a page or a form can draw.
@@ -120,11 +156,7 @@ fn add_copies(
         if drawn.any(|form| is_tagged(document, form, 0)) {
             return Err(JobError::standard_not_met("an effect in a mask prints a text twice"));
         }
-        copy.dict.remove(b"StructParents");
-        let mut content = Content::decode(&copy.get_plain_content()?)?;
-        content.operations.retain(|it| !matches!(it.operator.as_str(), "BDC" | "BMC" | "EMC"));
-        copy.set_plain_content(content.encode()?);
-        copy.compress()?;
+        remove_tags(&mut copy)?;
         let copy = document.add_object(copy);
         let owner = match document.get_object_mut(owner)? {
             Object::Stream(form) => &mut form.dict,
@@ -134,6 +166,15 @@ fn add_copies(
         drawn.set(name, copy);
     }
     Ok(())
+}
+
+/// Removes all tags of a form.
+pub(super) fn remove_tags(form: &mut Stream) -> lopdf::Result<()> {
+    form.dict.remove(b"StructParents");
+    let mut content = Content::decode(&form.get_plain_content()?)?;
+    content.operations.retain(|it| !matches!(it.operator.as_str(), "BDC" | "BMC" | "EMC"));
+    form.set_plain_content(content.encode()?);
+    form.compress()
 }
 
 /// Whether a form has tags, or draws a form that has.

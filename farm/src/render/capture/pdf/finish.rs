@@ -21,50 +21,34 @@ use platen_shared::{
 use tokio::task::spawn_blocking;
 
 use super::{
-    attachments,
-    document::{self, PdfFile},
-    first_page, metadata, object_streams, standard, structure,
+    attachments, document, first_page, metadata, object_streams, origins::Reading, standard, structure,
 };
 use crate::error::JobError;
 
 /// Whether the options ask for more than the browser prints, apart from the first page and the language.
-fn is_needed(pdf: &PdfOptions) -> bool {
+pub(super) fn is_needed(pdf: &PdfOptions) -> bool {
     pdf.tagged || pdf.document != DocumentOptions::default()
 }
 
-/// What the page tells of its document.
-#[derive(Debug, Default)]
-pub(super) struct Described {
-    /// The texts of its headings, if the document has an outline.
-    pub(super) headings: Vec<String>,
-    pub(super) language: Option<Locale>,
-}
-
-/// The file with what the options ask for. `first_page` is a file of the first page, as it must be in this one.
-pub(super) async fn finish(
+/// Reads a file. `first_page` is a file of the first page, as it must be in this one; `headings` are the texts of the page's
+/// headings, if the document has an outline.
+pub(super) async fn read(
     file: Bytes,
     first_page: Option<Bytes>,
     pdf: &PdfOptions,
-    described: Described,
-) -> Result<Bytes, JobError> {
-    if first_page.is_none() && !is_needed(pdf) {
-        return match described.language {
-            Some(language) => PdfFile::parse(&file).await?.with_language(file, &language),
-            None => Ok(file),
-        };
-    }
+    headings: Vec<String>,
+) -> Result<Document, JobError> {
     let pdf = pdf.clone();
-    let finished = spawn_blocking(move || finished(&file, first_page.as_deref(), &pdf, &described)).await;
-    finished.map_err(|_| JobError::NoFile)?
+    let read = spawn_blocking(move || read_now(&file, first_page.as_deref(), &pdf, &headings)).await;
+    read.map_err(|_| JobError::NoFile)?
 }
 
-fn finished(
+fn read_now(
     file: &[u8],
     first_page: Option<&[u8]>,
     pdf: &PdfOptions,
-    Described { headings, language }: &Described,
-) -> Result<Bytes, JobError> {
-    let options = &pdf.document;
+    headings: &[String],
+) -> Result<Document, JobError> {
     let mut document = Document::load_mem(file)?;
     for (id, title) in document::changed_titles(&document, headings) {
         document.get_dictionary_mut(id)?.set("Title", text_string(&title));
@@ -72,17 +56,39 @@ fn finished(
     if let Some(page) = first_page {
         first_page::insert(&mut document, page, pdf)?;
     }
+    Ok(document)
+}
+
+/// The file with what the options ask for. `language` is that of the document.
+pub(super) async fn finish(
+    document: Document,
+    pdf: &PdfOptions,
+    language: Option<Locale>,
+    reading: Reading,
+) -> Result<Bytes, JobError> {
+    let pdf = pdf.clone();
+    let finished = spawn_blocking(move || finished(document, &pdf, language.as_ref(), &reading)).await;
+    finished.map_err(|_| JobError::NoFile)?
+}
+
+fn finished(
+    mut document: Document,
+    pdf: &PdfOptions,
+    language: Option<&Locale>,
+    reading: &Reading,
+) -> Result<Bytes, JobError> {
+    let options = &pdf.document;
     if pdf.tagged {
         structure::renumber_ids(&mut document)?;
     }
-    metadata::set_language(&mut document, language.as_ref())?;
+    metadata::set_language(&mut document, language)?;
     let is_described = metadata::is_wanted(options);
     if is_described {
         metadata::set_info(&mut document, &options.metadata)?;
     }
     attachments::add(&mut document, options)?;
     if is_described {
-        standard::apply(&mut document, options)?;
+        standard::apply(&mut document, options, reading)?;
         let mut schemas = standard::schemas(options.standard);
         schemas.extend(options.invoice.as_ref().map(attachments::invoice_schema));
         metadata::add_xmp(&mut document, options.archive(), &schemas)?;
@@ -173,10 +179,10 @@ mod properties {
     //! A page can influence the bytes of its file, so no file may stop the farm.
 
     use lopdf::{Dictionary, Stream};
-    use platen_shared::format::PaperSize;
+    use platen_shared::{format::PaperSize, job::PdfStandard};
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{super::texts, *};
 
     /// Two pages of Chromium with a table, a transparent element, links, and a header.
     const FILE: &[u8] = include_bytes!("../../../../fixtures/tagged.pdf");
@@ -217,11 +223,26 @@ mod properties {
         PdfOptions { tagged: true, document, ..PdfOptions::new(PaperSize::A4.into()) }
     }
 
+    fn finish_now(document: Document) -> Result<Bytes, JobError> {
+        let content = texts::content(&document)?;
+        let readable = PdfOptions { document: readable(), ..options() };
+        let language = "en".to_owned().try_into().unwrap();
+        let reading = Reading { content, origins: None };
+        let _ = finished(document.clone(), &readable, Some(&language), &reading);
+        finished(document, &options(), None, &Reading::default())
+    }
+
+    fn readable() -> DocumentOptions {
+        let standard = PdfStandard { ua1: true, ..PdfStandard::default() };
+        DocumentOptions { standard, ..DocumentOptions::default() }
+    }
+
     proptest! {
         #[test]
         fn no_file_causes_a_panic(file in changed(), first in changed()) {
-            let _ = finished(&file, Some(&first), &options(), &Described::default());
-            let _ = finished(FILE, Some(&first), &options(), &Described::default());
+            for file in [file.as_slice(), FILE] {
+                let _ = read_now(file, Some(&first), &options(), &[]).map(finish_now);
+            }
         }
     }
 
@@ -240,20 +261,18 @@ mod properties {
     fn the_first_page_has_the_same_text_in_both_files() {
         let header = Some("<p>".to_owned().try_into().unwrap());
         let pdf = PdfOptions { header: header.clone(), first_header: header, ..options() };
-        let finished = |every: &str, first: &str| {
-            finished(&with_text(every), Some(&with_text(first)), &pdf, &Described::default())
-        };
+        let read = |every: &str, first: &str| read_now(&with_text(every), Some(&with_text(first)), &pdf, &[]);
         let text = |glyphs: &str, size: f32| format!("\nBT /F4 {size} Tf <{glyphs}> Tj ET\n");
         let [one, two, mark] =
             [("0001", 9.0), ("0002", 9.0), ("0003", 1.37)].map(|(it, size)| text(it, size));
         let [one_marked, two_marked] = [&one, &two].map(|it| format!("{mark}{it}"));
-        assert!(finished(&one_marked, &two_marked).is_ok(), "only the headers differ");
+        assert!(read(&one_marked, &two_marked).is_ok(), "only the headers differ");
         for (every, first) in [
             (format!("{one}{mark}"), two_marked),
             (one_marked, format!("{two}{mark}")),
             (format!("{one}{mark}"), format!("{two}{mark}")),
         ] {
-            let refused = finished(&every, &first).unwrap_err();
+            let refused = read(&every, &first).unwrap_err();
             assert!(matches!(refused, JobError::Refused(Refusal::FirstPageChanged)), "{refused:?}");
         }
     }
@@ -284,6 +303,6 @@ mod properties {
 
     #[test]
     fn a_file_without_changes_is_finished() {
-        assert!(finished(FILE, Some(FILE), &options(), &Described::default()).is_ok());
+        finish_now(read_now(FILE, Some(FILE), &options(), &[]).unwrap()).unwrap();
     }
 }

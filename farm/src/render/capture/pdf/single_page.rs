@@ -14,8 +14,8 @@ use platen_shared::{
 use serde_json::Value;
 
 use super::{
-    super::scroll::content_size, PageStyle, document::PdfFile, lay_out_as_printed, page_rule, print,
-    set_viewport,
+    super::scroll::content_size, PageStyle, document::PdfFile, lay_out_as_printed, origins::Printed,
+    page_rule, print, set_viewport,
 };
 use crate::{error::JobError, render::rendering::Rendering};
 
@@ -49,7 +49,10 @@ const FIX_CHANGED: &str = "(condition => own.heights.filter(({ element, height }
         as(HTMLElement, element).style.setProperty(name, height, 'important') }))";
 
 /// Prints all content on one sheet that is as tall as needed.
-pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes, JobError> {
+pub(super) async fn capture(
+    rendering: &mut Rendering<'_>,
+    pdf: &PdfOptions,
+) -> Result<(Bytes, Printed), JobError> {
     lay_out_as_printed(rendering).await?;
     let mut width = pdf.sheet.width;
     if pdf.prefer_css_page_size {
@@ -86,9 +89,10 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
         too_small = height_for(rendering, 0.0).await? - SHEET_TOLERANCE;
     }
     let pdf = PdfOptions { prefer_css_page_size: false, ..pdf.clone() };
+    let sheet_at =
+        |height: f64| Sheet { width, height: Length::try_from(height).unwrap_or(limits::MAX_PDF_SIDE) };
     let print_at = async |rendering: &mut Rendering<'_>, height: f64| {
-        let height = Length::try_from(height).unwrap_or(limits::MAX_PDF_SIDE);
-        let sheet = Sheet { width, height };
+        let sheet = sheet_at(height);
         let rule = page_rule(&pdf, Some(sheet)).unwrap_or_default();
         style.replace(rendering, &format!("{ONE_PAGE} {rule}")).await?;
         let file = print(rendering, &pdf, sheet).await?;
@@ -115,7 +119,11 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
             None => too_small = middle,
         }
     }
-    Ok(file)
+    let sheet = sheet_at(fits_at);
+    // The last one that was tried may have been too small.
+    let rule = page_rule(&pdf, Some(sheet)).unwrap_or_default();
+    style.replace(rendering, &format!("{ONE_PAGE} {rule}")).await?;
+    Ok((file, Printed { pdf, sheet }))
 }
 
 /// The height of the content in a viewport of this width, in CSS pixels; `None` if it grows with the viewport.

@@ -9,6 +9,7 @@ use platen_shared::job::{DocumentOptions, PdfStandard};
 use super::{
     artifacts,
     metadata::{self, Property, Schema},
+    origins::Reading,
     structure,
 };
 use crate::error::JobError;
@@ -21,7 +22,11 @@ const MAX_NAME_BYTES: usize = 127;
 const SRGB_PROFILE: &[u8] = include_bytes!("srgb.icc");
 
 /// Makes the file conform to the standards that the options ask for, apart from its XMP packet.
-pub(super) fn apply(document: &mut Document, options: &DocumentOptions) -> Result<(), JobError> {
+pub(super) fn apply(
+    document: &mut Document,
+    options: &DocumentOptions,
+    reading: &Reading,
+) -> Result<(), JobError> {
     let archive = options.archive().is_some();
     if !archive && !options.standard.ua1 {
         return Ok(());
@@ -40,9 +45,9 @@ pub(super) fn apply(document: &mut Document, options: &DocumentOptions) -> Resul
                 "the document needs a language, such as lang=\"en\" of its root element",
             ));
         }
-        structure::repair(document)?;
+        let changes = structure::repair(document, reading)?;
         repair_characters(document)?;
-        artifacts::mark(document)?;
+        artifacts::mark(document, &changes)?;
     }
     Ok(())
 }

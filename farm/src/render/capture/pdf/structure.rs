@@ -2,9 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lopdf::{Dictionary, Document, Object, ObjectId, decode_text_string, dictionary, text_string};
+use lopdf::{Dictionary, Document, Object, ObjectId, decode_text_string, dictionary};
 use platen_shared::locale::Locale;
 
+use super::{
+    artifacts::{self, Changes},
+    links,
+    origins::Reading,
+    parents::ParentTree,
+    repeated,
+    texts::Mark,
+    tree::{self, Element, kids, kind},
+    untagged,
+};
 use crate::error::JobError;
 
 /// Types of the browser that PDF 1.7 does not know, and what they are there.
@@ -19,25 +29,64 @@ const ROLES: [(&str, &str); 8] = [
     ("Artifact", "NonStruct"),
 ];
 
-struct Element {
-    id: ObjectId,
-    kind: Vec<u8>,
-    has_text: bool,
-    /// The nearest element around it that is not without a meaning.
-    owner: Option<usize>,
-}
-
-/// Repairs the tree, and refuses what the page must change.
-pub(super) fn repair(document: &mut Document) -> Result<(), JobError> {
-    let root = document.catalog()?.get(b"StructTreeRoot").and_then(Object::as_reference);
-    let root = root.map_err(|_| JobError::standard_not_met("the page has no text, and no image with one"))?;
+/// Repairs the tree, and refuses what the page must change. Returns how the tags of the content change.
+pub(super) fn repair(document: &mut Document, reading: &Reading) -> Result<Changes, JobError> {
+    let texts = &reading.content.texts;
+    let root = tree::root(document)
+        .map_err(|_| JobError::standard_not_met("the page has no text, and no image with one"))?;
     let roles: Dictionary =
         ROLES.iter().map(|(role, known)| (*role, Object::Name(known.as_bytes().to_vec()))).collect();
     document.get_dictionary_mut(root)?.set("RoleMap", roles);
-    let elements = elements(document, root);
+    let mut changes = Changes::default();
+    let mut parents = ParentTree::read(document, root)?;
+    remove_absent(document, &reading.content.marks, &mut parents)?;
+    repeated::remove(document, texts, &mut parents, &mut changes)?;
+    if let Some(origins) = &reading.origins {
+        untagged::place(document, texts, origins, &mut parents, &mut changes)?;
+    }
+    links::complete(document, texts, &mut parents, &changes)?;
+    parents.write(document)?;
+    repair_elements(document, root)?;
+    Ok(changes)
+}
+
+/// Removes marks in what is not drawn, such as a mask.
+fn remove_absent(
+    document: &mut Document,
+    drawn: &HashSet<Mark>,
+    parents: &mut ParentTree,
+) -> Result<(), JobError> {
+    let root = tree::root(document)?;
+    let elements = tree::elements(document, root);
+    let marks = elements.iter().flat_map(|element| &element.marks);
+    let absent: HashSet<Mark> = marks.filter(|mark| !drawn.contains(mark)).copied().collect();
+    tree::remove_marks(document, &elements, &absent)?;
+    for mark in &absent {
+        parents.set(document, *mark, None);
+    }
+    let forms: HashSet<ObjectId> = absent.iter().map(|(stream, _)| *stream).collect();
+    for form in forms {
+        if drawn.iter().all(|(stream, _)| *stream != form)
+            && let Ok(form) = document.get_object_mut(form).and_then(Object::as_stream_mut)
+        {
+            artifacts::remove_tags(form)?;
+        }
+    }
+    Ok(())
+}
+
+fn repair_elements(document: &mut Document, root: ObjectId) -> Result<(), JobError> {
+    let elements = tree::elements(document, root);
     check_headings(&elements)?;
-    let owners: HashSet<usize> = elements.iter().filter_map(|element| element.owner).collect();
-    for (index, Element { id, kind, has_text, .. }) in elements.iter().enumerate() {
+    // For each element the nearest one around it that is not without a meaning.
+    let mut owners: Vec<Option<usize>> = Vec::with_capacity(elements.len());
+    for element in &elements {
+        let has_meaning = |parent: &usize| elements[*parent].kind != b"NonStruct";
+        owners.push(element.parent.and_then(|at| Some(at).filter(has_meaning).or(owners[at])));
+    }
+    let owning: HashSet<usize> = owners.iter().copied().flatten().collect();
+    let mut divisions = HashSet::new();
+    for (index, Element { id, kind, .. }) in elements.iter().enumerate() {
         let element = document.get_dictionary_mut(*id)?;
         let language = element.get(b"Lang").and_then(decode_text_string);
         if language.is_ok_and(|language| Locale::try_from(language).is_err()) {
@@ -45,55 +94,45 @@ pub(super) fn repair(document: &mut Document) -> Result<(), JobError> {
         }
         match kind.as_slice() {
             // A <figure> with an image and its caption.
-            b"Figure" if !has_text && owners.contains(&index) => {
-                element.set("S", Object::Name(b"Div".to_vec()));
+            b"Figure" if tree::own_text(document, *id).is_none() => {
+                if !owning.contains(&index) {
+                    return Err(JobError::standard_not_met(
+                        "each image needs its text: alt of <img>, aria-label of <svg role=img> and <canvas role=img>; \
+                         or aria-hidden=\"true\" if it is decoration",
+                    ));
+                }
+                rename(document, *id, "Div")?;
+                divisions.insert(index);
             }
-            b"Figure" if !has_text => {
-                return Err(JobError::standard_not_met(
-                    "each image needs its text: alt of <img>, aria-label of <svg role=img> and <canvas role=img>; \
-                     or aria-hidden=\"true\" if it is decoration",
-                ));
+            b"Caption" if owners[index].is_none_or(|owner| divisions.contains(&owner)) => {
+                let is_block = child_elements(document, *id)?.iter().any(|(_, kind)| *kind != b"NonStruct");
+                rename(document, *id, if is_block { "Div" } else { "P" })?;
             }
+            // A level that PDF 1.7 does not know.
+            b"H" => rename(document, *id, "H6")?,
             b"Table" => check_table(document, *id)?,
             b"L" | b"LI" => complete_list(document, *id, kind == b"LI")?,
             _ => {}
         }
     }
-    complete_links(document, root)
+    Ok(())
 }
 
-/// The elements in the order of reading.
-fn elements(document: &Document, root: ObjectId) -> Vec<Element> {
-    let mut elements: Vec<Element> = Vec::new();
-    let mut seen = HashSet::new();
-    let mut left = vec![(root, None)];
-    while let Some((id, owner)) = left.pop() {
-        let Ok(dictionary) = document.get_dictionary(id) else { continue };
-        if !seen.insert(id) {
-            continue;
-        }
-        let mut owner = owner;
-        if let Ok(kind) = dictionary.get(b"S").and_then(Object::as_name) {
-            let has_text = [&b"Alt"[..], b"ActualText"].iter().any(|key| {
-                dictionary.get(key).and_then(decode_text_string).is_ok_and(|text| !text.trim().is_empty())
-            });
-            elements.push(Element { id, kind: kind.to_vec(), has_text, owner });
-            if kind != b"NonStruct" {
-                owner = Some(elements.len() - 1);
-            }
-        }
-        let kids = kids(document, dictionary).into_iter().rev().filter_map(|kid| kid.as_reference().ok());
-        left.extend(kids.map(|kid| (kid, owner)));
-    }
-    elements
+fn rename(document: &mut Document, element: ObjectId, kind: &str) -> lopdf::Result<()> {
+    document.get_dictionary_mut(element)?.set("S", Object::Name(kind.as_bytes().to_vec()));
+    Ok(())
 }
 
 /// ISO 14289-1, 7.4.2.
 fn check_headings(elements: &[Element]) -> Result<(), JobError> {
     let mut last = 0;
     for element in elements {
-        let [b'H', level @ b'1'..=b'6'] = element.kind[..] else { continue };
-        let level = level - b'0';
+        let level = match element.kind[..] {
+            [b'H', level @ b'1'..=b'6'] => level - b'0',
+            // One of aria-level="7" or more.
+            [b'H'] => 7,
+            _ => continue,
+        };
         if level > last + 1 {
             return Err(JobError::standard_not_met(
                 "the first heading is a <h1>, and the next ones skip no level",
@@ -147,47 +186,6 @@ fn wrapped(
         document.get_dictionary_mut(kid.as_reference()?)?.set("P", element);
     }
     Ok(element.into())
-}
-
-/// Gives each link its description and its element. Those of headers and footers have none.
-fn complete_links(document: &mut Document, root: ObjectId) -> Result<(), JobError> {
-    for page in document.page_iter().collect::<Vec<_>>() {
-        let annotations = document.get_dictionary(page)?.get_deref(b"Annots", document);
-        let Ok(annotations) = annotations.and_then(Object::as_array) else { continue };
-        for id in annotations.iter().filter_map(|id| id.as_reference().ok()).collect::<Vec<_>>() {
-            let link = document.get_dictionary(id)?;
-            let action = link.get_deref(b"A", document).and_then(Object::as_dict);
-            let target = action.and_then(|action| action.get(b"URI")).and_then(Object::as_str);
-            let target = target.or_else(|_| link.get(b"Dest").and_then(Object::as_name)).unwrap_or(b"Link");
-            let description = text_string(&String::from_utf8_lossy(target));
-            let has_element = link.has(b"StructParent");
-            document.get_dictionary_mut(id)?.set("Contents", description);
-            if !has_element {
-                add_link(document, root, page, id)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Adds an element for a link at the end of the tree.
-fn add_link(document: &mut Document, root: ObjectId, page: ObjectId, link: ObjectId) -> lopdf::Result<()> {
-    let tree = document.get_dictionary(root)?;
-    let key = tree.get(b"ParentTreeNextKey")?.as_i64()?;
-    let parents = tree.get(b"ParentTree")?.as_reference()?;
-    let parent = tree.get(b"K")?.as_reference()?;
-    let element = document.add_object(dictionary! {
-        "Type" => "StructElem", "S" => "Link", "P" => parent,
-        "K" => dictionary! { "Type" => "OBJR", "Obj" => link, "Pg" => page },
-    });
-    let mut kids = kids(document, document.get_dictionary(parent)?);
-    kids.push(element.into());
-    document.get_dictionary_mut(parent)?.set("K", kids);
-    let numbers = document.get_dictionary_mut(parents)?.get_mut(b"Nums")?.as_array_mut()?;
-    numbers.extend([key.into(), element.into()]);
-    document.get_dictionary_mut(link)?.set("StructParent", key);
-    document.get_dictionary_mut(root)?.set("ParentTreeNextKey", key + 1);
-    Ok(())
 }
 
 /// Refuses a table in which something is no cell, or whose rows have different numbers of columns (ISO 14289-1, 7.5).
@@ -255,25 +253,6 @@ fn span(cell: &Dictionary, key: &[u8]) -> i64 {
     spans.next_back().unwrap_or(1).max(1)
 }
 
-/// Elements, and references to content.
-fn kids(document: &Document, element: &Dictionary) -> Vec<Object> {
-    match element.get(b"K") {
-        Ok(Object::Array(kids)) => kids.clone(),
-        Ok(Object::Reference(id)) => match document.get_object(*id) {
-            Ok(Object::Array(kids)) => kids.clone(),
-            _ => vec![Object::Reference(*id)],
-        },
-        Ok(kid) => vec![kid.clone()],
-        Err(_) => Vec::new(),
-    }
-}
-
-/// The type of an element; `None` for a reference to content.
-fn kind<'a>(document: &'a Document, kid: &Object) -> Option<&'a [u8]> {
-    let kid = kid.as_reference().and_then(|id| document.get_dictionary(id)).ok()?;
-    kid.get(b"S").and_then(Object::as_name).ok()
-}
-
 /// Numbers the ids of elements, which cells of tables have for their header cells, in the order of the file. Chromium makes
 /// them of the ids of its nodes, which differ from page to page.
 pub(super) fn renumber_ids(document: &mut Document) -> Result<(), JobError> {
@@ -289,7 +268,7 @@ pub(super) fn renumber_ids(document: &mut Document) -> Result<(), JobError> {
         return Ok(());
     }
     for object in document.objects.values_mut() {
-        rename(object, &ids, false);
+        rename_ids(object, &ids, false);
     }
     let tree = document.add_object(dictionary! { "Names" => names });
     let root = document.catalog()?.get(b"StructTreeRoot")?.as_reference()?;
@@ -299,17 +278,17 @@ pub(super) fn renumber_ids(document: &mut Document) -> Result<(), JobError> {
 }
 
 /// Renames the strings that are ids, in the entries that have them.
-fn rename(object: &mut Object, ids: &HashMap<Vec<u8>, String>, is_id: bool) {
+fn rename_ids(object: &mut Object, ids: &HashMap<Vec<u8>, String>, is_id: bool) {
     match object {
         Object::String(id, _) if is_id => {
             if let Some(new) = ids.get(id) {
                 *id = new.clone().into_bytes();
             }
         }
-        Object::Array(objects) => objects.iter_mut().for_each(|it| rename(it, ids, is_id)),
+        Object::Array(objects) => objects.iter_mut().for_each(|it| rename_ids(it, ids, is_id)),
         Object::Dictionary(entries) => {
             for (key, entry) in entries.iter_mut() {
-                rename(entry, ids, matches!(&key[..], b"ID" | b"Headers"));
+                rename_ids(entry, ids, matches!(&key[..], b"ID" | b"Headers"));
             }
         }
         _ => {}
