@@ -37,6 +37,7 @@ mod pdf_headers;
 mod pdf_metadata;
 mod pdf_options;
 mod pdf_pages;
+mod pdf_reading;
 mod pdf_standards;
 mod pdf_width;
 mod reader;
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
         pdf_metadata::TESTS,
         pdf_options::TESTS,
         pdf_pages::TESTS,
+        pdf_reading::TESTS,
         pdf_width::TESTS,
         pdf_standards::TESTS,
         reader::TESTS,

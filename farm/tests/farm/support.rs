@@ -1,6 +1,7 @@
 //! What the tests share: farms, jobs, and decoders.
 
 pub(crate) mod farm_process;
+pub(crate) mod pdf_reader;
 pub(crate) mod site;
 
 use std::{
