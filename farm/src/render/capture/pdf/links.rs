@@ -241,7 +241,7 @@ fn describe(
             continue;
         }
         for text in element.marks.iter().filter_map(|mark| of_marks.get(mark)).flatten() {
-            description.add(&text.text, Some(text.place.1));
+            description.add(&text.content, Some(text.place.1));
         }
     }
     for (id, link) in links {

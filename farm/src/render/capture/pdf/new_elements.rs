@@ -46,7 +46,7 @@ impl NewElements {
         let mut parent = Parent::Beside(place.parent, place.beside, place.is_after);
         let mut around = tree::kind(document, &place.parent.into()).unwrap_or_default().to_vec();
         for (number, kind) in origins.kinds_below(Some(place.around), origin).into_iter().rev() {
-            let is_wanted = match kind.kind.as_str() {
+            let is_wanted = match kind.role.as_str() {
                 // Links are made of annotations.
                 "Link" => false,
                 "Figure" => kind.label.as_deref() != Some(""),
@@ -65,20 +65,20 @@ impl NewElements {
             };
             self.created.insert(number, id);
             parent = Parent::In(id);
-            around = kind.kind.clone().into_bytes();
+            around = kind.role.clone().into_bytes();
         }
         Ok(parent)
     }
 
     fn typed(&mut self, document: &mut Document, kind: &Kind, parent: Parent) -> lopdf::Result<ObjectId> {
-        let id = self.element(document, &kind.kind, parent)?;
+        let id = self.element(document, &kind.role, parent);
         let element = document.get_dictionary_mut(id)?;
         if let Some(label) = &kind.label {
             element.set("Alt", text_string(label));
         }
         if let (Some(columns), Some(rows)) = (kind.columns, kind.rows) {
             let mut cell = dictionary! { "O" => "Table", "RowSpan" => rows, "ColSpan" => columns };
-            if kind.kind == "TH" {
+            if kind.role == "TH" {
                 cell.set(
                     "Scope",
                     Object::Name(if kind.is_of_row { b"Row".to_vec() } else { b"Column".to_vec() }),
@@ -89,12 +89,7 @@ impl NewElements {
         Ok(id)
     }
 
-    pub(super) fn element(
-        &mut self,
-        document: &mut Document,
-        kind: &str,
-        parent: Parent,
-    ) -> lopdf::Result<ObjectId> {
+    pub(super) fn element(&mut self, document: &mut Document, kind: &str, parent: Parent) -> ObjectId {
         let within = match parent {
             Parent::In(within) | Parent::Beside(within, ..) => within,
         };
@@ -103,7 +98,7 @@ impl NewElements {
             Parent::In(within) => self.kids.entry(within).or_default().push(id.into()),
             Parent::Beside(within, beside, is_after) => self.insertions.add(within, beside, is_after, id),
         }
-        Ok(id)
+        id
     }
 
     /// Lets an element refer to a mark.

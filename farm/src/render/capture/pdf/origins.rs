@@ -90,7 +90,8 @@ pub(super) enum Origin {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Kind {
-    pub(super) kind: String,
+    #[serde(rename = "kind")]
+    pub(super) role: String,
     pub(super) label: Option<String>,
     pub(super) columns: Option<i64>,
     pub(super) rows: Option<i64>,
@@ -105,6 +106,9 @@ struct Numbered {
     frames: Value,
 }
 
+/// The number of a page, and where a text begins on it.
+type Place = (usize, (i64, i64));
+
 /// The elements of the page, which have numbers in the order of the document, and the texts of its second file.
 #[derive(Debug)]
 pub(super) struct Origins {
@@ -112,7 +116,8 @@ pub(super) struct Origins {
     kinds: Vec<Option<Kind>>,
     /// The last one in each element.
     last: Vec<usize>,
-    colors: HashMap<(usize, (i64, i64)), Vec<Option<u32>>>,
+    /// The colours of the texts at a place of a page.
+    colors: HashMap<Place, Vec<Option<u32>>>,
     has_header: bool,
 }
 

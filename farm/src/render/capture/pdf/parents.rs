@@ -73,18 +73,15 @@ impl ParentTree {
         stream: ObjectId,
         element: ObjectId,
     ) -> lopdf::Result<i64> {
-        let key = match key(document, stream) {
-            Some(key) => key,
-            None => {
-                let key = self.next;
-                let owner = document.get_object_mut(stream)?;
-                let owner = match owner {
-                    Object::Stream(form) => &mut form.dict,
-                    page => page.as_dict_mut()?,
-                };
-                owner.set("StructParents", key);
-                key
-            }
+        let key = if let Some(key) = key(document, stream) {
+            key
+        } else {
+            let owner = match document.get_object_mut(stream)? {
+                Object::Stream(form) => &mut form.dict,
+                page => page.as_dict_mut()?,
+            };
+            owner.set("StructParents", self.next);
+            self.next
         };
         self.next = self.next.max(key + 1);
         let elements = self.entries.entry(key).or_insert_with(|| Object::Array(Vec::new())).as_array_mut()?;

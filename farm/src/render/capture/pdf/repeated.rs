@@ -38,7 +38,7 @@ pub(super) fn remove(
     let printed = |element: &Element| {
         let mut found = Pages::new();
         for text in element.marks.iter().filter_map(|mark| of_marks.get(mark)).flatten() {
-            found.entry(text.page).or_default().push((&text.text, text.place));
+            found.entry(text.page).or_default().push((&text.content, text.place));
         }
         found
     };

@@ -28,12 +28,12 @@ pub(super) struct Text {
     pub(super) place: (i64, i64),
     /// As red, green and blue; `None` if it is a pattern.
     pub(super) color: Option<u32>,
-    pub(super) text: String,
+    pub(super) content: String,
 }
 
 impl Text {
     pub(super) fn is_blank(&self) -> bool {
-        self.text.chars().all(char::is_whitespace) && !self.text.is_empty()
+        self.content.chars().all(char::is_whitespace) && !self.content.is_empty()
     }
 
     /// The coordinates of its beginning, in points.
@@ -144,13 +144,13 @@ impl<'a> Walk<'a> {
                 ("EMC", Some(open)) => _ = open.replaced.pop(),
                 ("BT", _) => open = Some(Open::default()),
                 ("ET", _) => {
-                    let Some(Open { begin: Some((place, color)), text, .. }) = open.take() else {
+                    let Some(Open { begin: Some((place, color)), text: content, .. }) = open.take() else {
                         count += 1;
                         continue;
                     };
                     let mark = marks.last().copied().flatten();
                     let object = (stream.id, count);
-                    self.found.texts.push(Text { page: stream.page, object, mark, place, color, text });
+                    self.found.texts.push(Text { page: stream.page, object, mark, place, color, content });
                     count += 1;
                 }
                 ("Tm", Some(open)) => open.matrix = numbers(operands).unwrap_or(open.matrix),
@@ -166,7 +166,9 @@ impl<'a> Walk<'a> {
                     open.begin.get_or_insert(((parts(x), parts(y)), color));
                     if !open.replaced.contains(&true) {
                         let encoding = font.and_then(|font| self.encodings.get(&font)?.as_ref());
-                        operands.iter().for_each(|shown| decode(shown, encoding, &mut open.text));
+                        for shown in operands {
+                            decode(shown, encoding, &mut open.text);
+                        }
                     }
                 }
                 ("Do", None) => {

@@ -74,7 +74,7 @@ pub(super) fn place(
         if is_missing && (text.mark.is_some() || !origins.has_header()) {
             return Err(JobError::standard_not_met(&format!(
                 "the page stays as it is while it is printed; \"{:.40}\" changes",
-                text.text.trim()
+                text.content.trim()
             )));
         }
         let Some(mark) = text.mark else { continue };
@@ -103,11 +103,11 @@ pub(super) fn place(
         let Some(place) = map.place(&run) else {
             return Err(JobError::standard_not_met(&format!(
                 "there is text that screen readers find, beside \"{:.40}\"",
-                run.texts[0].text.trim()
+                run.texts[0].content.trim()
             )));
         };
         let parent = new.container(document, origins, run.origin, &place)?;
-        let span = new.element(document, "Span", parent)?;
+        let span = new.element(document, "Span", parent);
         for text in run.texts {
             let (stream, _) = text.object;
             let number = parents.add(document, stream, span)?;
@@ -146,7 +146,7 @@ fn runs<'a>(texts: &'a [Text], found: &[Origin], elements: &[Element], leaves: &
     }
     let mut first: HashMap<_, (usize, (i64, i64))> = HashMap::new();
     runs.retain(|run| {
-        let text: String = run.texts.iter().map(|text| text.text.as_str()).collect();
+        let text: String = run.texts.iter().map(|text| text.content.as_str()).collect();
         let Text { page, place, .. } = *run.texts[0];
         let (its_page, its_place) = *first.entry((run.origin, run.side, text)).or_insert((page, place));
         its_page == page || run.side == Side::In && its_place != place
@@ -206,12 +206,12 @@ impl<'a> Map<'a> {
         };
         let (around, leaf) = if is_after { before? } else { after? };
         let path = self.origins.kinds_below(Some(around), leaf.origin);
-        let mut path: Vec<&[u8]> = path.into_iter().map(|(_, kind)| kind.kind.as_bytes()).collect();
+        let mut path: Vec<&[u8]> = path.into_iter().map(|(_, kind)| kind.role.as_bytes()).collect();
         // The element of the page below the common one, in which all text of an element of the tree must be.
         let top = self.origins.ancestors(leaf.origin).take_while(|it| *it != around).last();
         let outermost = self.origins.kinds_below(Some(around), run.origin).pop();
         let is_table_part =
-            outermost.is_some_and(|(_, kind)| matches!(kind.kind.as_str(), "TR" | "TD" | "TH"));
+            outermost.is_some_and(|(_, kind)| matches!(kind.role.as_str(), "TR" | "TD" | "TH"));
         let mut beside = leaf.element;
         let mut found = (self.elements[beside].parent?, beside);
         while let (Some(top), Some(parent)) = (top, self.elements[beside].parent) {
