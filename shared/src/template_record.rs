@@ -3,7 +3,7 @@
 //! Invariant: `placeholders` holds exactly the names in the markup and the options, because the claim relies on it.
 //! [`TemplateRecord::new`] is the only way to make the columns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     limits,
@@ -27,17 +27,24 @@ pub struct TemplateRecord {
 
 /// Markup that cannot be a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a template is not empty and has at most {} bytes", limits::MAX_HTML_BYTES)]
-pub struct BadMarkup;
+pub enum BadMarkup {
+    /// It has no bytes, or too many.
+    #[error("a template is not empty and has at most {} bytes", limits::MAX_HTML_BYTES)]
+    Size,
+    /// No request could fill it.
+    #[error("a template has at most {} placeholders, as a request has variables", limits::MAX_VARIABLES)]
+    Placeholders,
+}
 
 impl TemplateRecord {
     /// Makes the columns from a name, markup and options.
     ///
     /// # Errors
-    /// When the markup is empty or has more than [`limits::MAX_HTML_BYTES`] bytes.
+    /// When the markup is empty or has more than [`limits::MAX_HTML_BYTES`] bytes, or when it and the options have more than
+    /// [`limits::MAX_VARIABLES`] placeholders.
     pub fn new(name: Name, html: &str, options: TemplateOptions) -> Result<Self, BadMarkup> {
         if html.is_empty() || html.len() > limits::MAX_HTML_BYTES {
-            return Err(BadMarkup);
+            return Err(BadMarkup::Size);
         }
         let of_options = OPTIONS_WITH_PLACEHOLDERS.map(|field| (field, options.placeholders(field)));
         let placeholders: BTreeMap<&str, Vec<String>> = [(FieldName::Html, template::placeholders(html))]
@@ -46,6 +53,9 @@ impl TemplateRecord {
             .filter(|(_, names)| !names.is_empty())
             .map(|(field, names)| (field.as_str(), names))
             .collect();
+        if placeholders.values().flatten().collect::<BTreeSet<_>>().len() > limits::MAX_VARIABLES {
+            return Err(BadMarkup::Placeholders);
+        }
         let placeholders = serde_json::json!(placeholders).to_string();
         Ok(Self { name, packed_html: template::pack(html), options, placeholders })
     }
@@ -63,7 +73,23 @@ mod tests {
         assert_eq!(record.placeholders, r#"{"headerHtml":["c","a"],"html":["b","a"]}"#);
         assert_eq!(template::unpack(&record.packed_html).unwrap(), "{{ b }}{{ a }}");
         for bad in [String::new(), "x".repeat(limits::MAX_HTML_BYTES + 1)] {
-            assert_eq!(TemplateRecord::new(name.clone(), &bad, TemplateOptions::default()), Err(BadMarkup));
+            assert_eq!(
+                TemplateRecord::new(name.clone(), &bad, TemplateOptions::default()),
+                Err(BadMarkup::Size)
+            );
         }
+    }
+
+    #[test]
+    fn a_template_has_no_more_placeholders_than_a_request_has_variables() {
+        let name = Name::parse("n").unwrap();
+        let options =
+            || TemplateOptions::parse(br#"{"format":"pdf","headerHtml":"{{ p0 }}{{ p1 }}"}"#).unwrap();
+        let markup = |count| {
+            (1..=count).map(|number| format!("{{{{p{number}}}}} {{{{p{number}}}}}")).collect::<String>()
+        };
+        assert!(TemplateRecord::new(name.clone(), &markup(limits::MAX_VARIABLES - 1), options()).is_ok());
+        let many = TemplateRecord::new(name, &markup(limits::MAX_VARIABLES), options());
+        assert_eq!(many, Err(BadMarkup::Placeholders));
     }
 }
