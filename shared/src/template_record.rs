@@ -85,8 +85,10 @@ mod tests {
         let name = Name::parse("n").unwrap();
         let options =
             || TemplateOptions::parse(br#"{"format":"pdf","headerHtml":"{{ p0 }}{{ p1 }}"}"#).unwrap();
-        let markup = |count| {
-            (1..=count).map(|number| format!("{{{{p{number}}}}} {{{{p{number}}}}}")).collect::<String>()
+        let markup = |count| -> String {
+            (1..=count)
+                .flat_map(|number| [format!("{{{{p{number}}}}}"), format!("{{{{ p{number} }}}}")])
+                .collect()
         };
         assert!(TemplateRecord::new(name.clone(), &markup(limits::MAX_VARIABLES - 1), options()).is_ok());
         let many = TemplateRecord::new(name, &markup(limits::MAX_VARIABLES), options());

@@ -30,6 +30,9 @@ tests! {
 const TARGET: &str = "<!doctype html><html style='background:green'><body style='margin:0'>\
     <div id=t style='height:240px'>target</div>";
 
+/// Delays what begins a navigation.
+const BUSY: &str = "const busy = () => { const end = Date.now() + 900; while (Date.now() < end); };";
+
 /// Scripts and elements that navigate to a URL.
 fn navigating(target: &str) -> Vec<String> {
     vec![
@@ -41,6 +44,10 @@ fn navigating(target: &str) -> Vec<String> {
         format!("<a href='{target}' id=a>first</a><script>onload = () => a.click()</script>"),
         format!("<iframe srcdoc=\"<script>onload = () => top.location = '{target}'</script>\"></iframe>"),
         format!("first<script>requestAnimationFrame(() => location.href = '{target}')</script>"),
+        format!("first<script>{BUSY}onload = () => {{ location.href = '{target}'; busy() }}</script>"),
+        format!(
+            "<form action='{target}' id=f></form><script>{BUSY}onload = () => {{ f.submit(); busy(); setTimeout(busy) }}</script>"
+        ),
     ]
 }
 

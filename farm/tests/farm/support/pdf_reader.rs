@@ -25,14 +25,14 @@ impl Reader {
         reader
     }
 
-    fn read(&mut self, stream: ObjectId, content: &[u8], resources: &Dictionary, in_artifact: bool) {
+    fn read(&mut self, stream: ObjectId, content: &[u8], resources: &Dictionary, hidden: bool) {
         let document = self.document.clone();
         let entry = |kind: &[u8], name: &Object| {
             let all = resources.get_deref(kind, &document).and_then(Object::as_dict).unwrap();
             all.get(name.as_name().unwrap()).and_then(Object::as_reference).unwrap()
         };
         let (mut open, mut font): (Vec<Option<i64>>, _) = (Vec::new(), None);
-        let mut is_artifact = in_artifact;
+        let mut is_artifact = hidden;
         let mut in_text = false;
         for operation in Content::decode(content).unwrap().operations {
             let operand = operation.operands.first();
@@ -51,7 +51,7 @@ impl Reader {
                 }
                 "EMC" if !in_text => {
                     open.pop().unwrap();
-                    is_artifact = in_artifact;
+                    is_artifact = hidden;
                 }
                 "Tf" => font = Some(entry(b"Font", operand.unwrap())),
                 "Tj" | "TJ" => {
@@ -90,13 +90,13 @@ impl Reader {
     /// What an element says.
     fn say(&mut self, id: ObjectId, said: &mut String) {
         let element = self.document.get_dictionary(id).unwrap().clone();
-        let kind = element.get(b"S").and_then(Object::as_name).unwrap_or(b"NonStruct");
-        let kind = (kind != b"NonStruct").then(|| String::from_utf8_lossy(kind).into_owned());
-        if let Some(kind) = &kind {
-            *said += &format!("{kind}(");
+        let role = element.get(b"S").and_then(Object::as_name).unwrap_or(b"NonStruct");
+        let role = (role != b"NonStruct").then(|| String::from_utf8_lossy(role).into_owned());
+        if let Some(role) = &role {
+            said.extend([role.as_str(), "("]);
         }
         if let Ok(alt) = element.get(b"Alt").and_then(decode_text_string) {
-            *said += &format!("[{alt}]");
+            said.extend(["[", &alt, "]"]);
         }
         let kids = match element.get(b"K") {
             Ok(Object::Array(kids)) => kids.clone(),
@@ -114,9 +114,9 @@ impl Reader {
                 Object::Integer(number) => *said += &self.take((page.unwrap(), number), id),
                 Object::Dictionary(reference) if reference.has_type(b"OBJR") => {
                     let link = reference.get_deref(b"Obj", &self.document).unwrap().as_dict().unwrap();
-                    assert_eq!(kind.as_deref(), Some("Link"));
+                    assert_eq!(role.as_deref(), Some("Link"));
                     assert_eq!(self.parent(link.get(b"StructParent").unwrap(), None), id);
-                    *said += &format!("→{}", decode_text_string(link.get(b"Contents").unwrap()).unwrap());
+                    said.extend(["→", &decode_text_string(link.get(b"Contents").unwrap()).unwrap()]);
                 }
                 Object::Dictionary(reference) => {
                     let stream = ["Stm", "Pg"].iter().find_map(|key| reference.get(key.as_bytes()).ok());
@@ -126,7 +126,7 @@ impl Reader {
                 _ => panic!("{kid:?}"),
             }
         }
-        if kind.is_some() {
+        if role.is_some() {
             said.push(')');
         }
     }
