@@ -3,10 +3,9 @@
 //! The file is written anew: an update at its end would keep the browser's dates and ids in it, so that equal jobs would
 //! not give equal files. A language alone is such an update.
 
-use std::{collections::BTreeMap, io::Write as _, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use flate2::{Compression, write::ZlibEncoder};
 use lopdf::{
     Document, EncryptionState, EncryptionVersion, Object, Permissions,
     encryption::crypt_filters::{Aes256CryptFilter, CryptFilter},
@@ -93,32 +92,22 @@ fn finished(
         schemas.extend(options.invoice.as_ref().map(attachments::invoice_schema));
         metadata::add_xmp(&mut document, options.archive(), &schemas)?;
     }
-    end_streams(&mut document)?;
     metadata::set_id(&mut document);
     "1.7".clone_into(&mut document.version);
     let packed = object_streams::pack(&mut document)?;
+    end_streams(&mut document)?;
     if let Some(protection) = &options.protection {
         protect(&mut document, protection)?;
     }
     Ok(object_streams::file(&document, packed)?.into())
 }
 
-/// Puts a line feed after compressed data that end in a carriage return, which validators take for a part of the end of the
-/// line before `endstream`. Decoders read no further than the end of the data.
-fn end_streams(document: &mut Document) -> Result<(), JobError> {
-    let streams = document.objects.values_mut().filter_map(|object| object.as_stream_mut().ok());
-    for stream in streams.filter(|stream| stream.content.ends_with(b"\r")) {
-        let mut content = std::mem::take(&mut stream.content);
-        if !stream.dict.has(b"Filter") {
-            let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-            encoder.write_all(&content).map_err(lopdf::Error::from)?;
-            content = encoder.finish().map_err(lopdf::Error::from)?;
-            stream.dict.set("Filter", "FlateDecode");
-        }
-        content.push(b'\n');
-        stream.set_content(content);
-    }
-    Ok(())
+fn end_streams(document: &mut Document) -> lopdf::Result<()> {
+    document
+        .objects
+        .values_mut()
+        .filter_map(|object| object.as_stream_mut().ok())
+        .try_for_each(object_streams::end_stream)
 }
 
 const FILTER: &[u8] = b"StdCF";
@@ -220,7 +209,11 @@ mod properties {
             allow: vec![Permission::Print],
         };
         let document = DocumentOptions { protection: Some(protection), ..DocumentOptions::default() };
-        PdfOptions { tagged: true, document, ..PdfOptions::new(PaperSize::A4.into()) }
+        PdfOptions { document, ..options_without_password() }
+    }
+
+    fn options_without_password() -> PdfOptions {
+        PdfOptions { tagged: true, ..PdfOptions::new(PaperSize::A4.into()) }
     }
 
     fn finish_now(document: Document) -> Result<Bytes, JobError> {
@@ -298,6 +291,16 @@ mod properties {
         for (id, content) in added {
             let stream = document.get_object(id).and_then(Object::as_stream).unwrap();
             assert_eq!(stream.get_plain_content().unwrap(), content);
+        }
+    }
+
+    #[test]
+    fn no_stream_of_objects_ends_in_a_carriage_return() {
+        for length in 0..512 {
+            let mut document = Document::load_mem(FILE).unwrap();
+            document.add_object(Object::string_literal("a".repeat(length)));
+            let file = finished(document, &options_without_password(), None, &Reading::default()).unwrap();
+            assert!(!file.windows(11).any(|it| it == b"\r\nendstream"), "{length}");
         }
     }
 

@@ -8,6 +8,7 @@ use std::{
     mem,
 };
 
+use flate2::{Compression, write::ZlibEncoder};
 use lopdf::{Dictionary, Document, Object, ObjectId, ObjectStream, Stream, Writer, dictionary};
 
 /// Objects in one stream: a reader decompresses all of them for one.
@@ -94,6 +95,24 @@ pub(super) fn file(document: &Document, Packed(mut entries): Packed) -> lopdf::R
     Ok(file)
 }
 
+/// Puts a line feed after compressed data that end in a carriage return, which validators take for a part of the end of the
+/// line before `endstream`. Decoders read no further than the end of the data.
+pub(super) fn end_stream(stream: &mut Stream) -> lopdf::Result<()> {
+    if !stream.content.ends_with(b"\r") {
+        return Ok(());
+    }
+    let mut content = std::mem::take(&mut stream.content);
+    if !stream.dict.has(b"Filter") {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&content)?;
+        content = encoder.finish()?;
+        stream.dict.set("Filter", "FlateDecode");
+    }
+    content.push(b'\n');
+    stream.set_content(content);
+    Ok(())
+}
+
 /// The numbers of the first object and of the objects of each part without gaps.
 fn sections(entries: &BTreeMap<u32, Entry>) -> Vec<Object> {
     let mut sections: Vec<(u32, u32)> = Vec::new();
@@ -122,5 +141,6 @@ fn compressed(dictionary: Dictionary, entries: &BTreeMap<u32, Entry>) -> lopdf::
     }
     let columns = FIELDS.iter().sum::<i64>();
     stream.dict.set("DecodeParms", dictionary! { "Predictor" => 12, "Columns" => columns });
+    end_stream(&mut stream)?;
     Ok(stream)
 }
