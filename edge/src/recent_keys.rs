@@ -116,7 +116,7 @@ impl RecentKeys {
         self.valid.0.remove(key_hash);
     }
 
-    /// Whether the key was valid within [`VALID_TIME`].
+    /// Whether the key was valid within the last hour.
     #[must_use]
     pub fn was_valid(&self, key_hash: &str, now: Instant) -> bool {
         self.valid.has(key_hash, now)
