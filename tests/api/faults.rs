@@ -225,8 +225,10 @@ async fn is_logged_as_cancelled(
     request_id: &str,
     counted: bool,
 ) -> Result<()> {
-    app.until_rows(account, "true", 1).await?;
-    let condition = format!("status = 499 AND code = 'cancelled' AND counted = {}", i32::from(counted));
+    let of_request = format!("request_id = '{request_id}'");
+    app.until_rows(account, &of_request, 1).await?;
+    let condition =
+        format!("{of_request} AND status = 499 AND code = 'cancelled' AND counted = {}", i32::from(counted));
     ensure!(app.rows(account, &condition).await? == 1, "the row is not {condition}");
     let attempts = app.operator.attempts(&account.id).await?;
     ensure!(attempts == u64::from(counted), "{attempts} attempts are counted");
@@ -240,6 +242,8 @@ async fn is_logged_as_cancelled(
 /// The caller disconnects while its claim waits for the database: no job is sent, and the attempt is refunded.
 async fn hang_up_during_claim(stage: Stage) -> Result<()> {
     let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
+    // A known key is not looked up before its claim.
+    target.render(&json!({ "html": 1 })).send().await?.error(400, "\"html\" must be a string")?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
     let before = stand_in.app.metric("platen_db_statements_total").await?;
     let render = tokio::spawn(target.minimal().request_id("gone").send());
