@@ -124,7 +124,7 @@ impl Database {
         let began = Instant::now();
         let mut statement = pin!(statement);
         loop {
-            match timeout(Outage::CHECK_TIME, statement.as_mut()).await {
+            match timeout(Outage::RECORD_INTERVAL, statement.as_mut()).await {
                 Ok(result) => {
                     let outcome = result.as_ref().err().map(DbError::outcome);
                     self.outage.record(began, outcome, Instant::now());

@@ -117,7 +117,7 @@ async fn observed(sql: &str, values: &[Value]) -> Result<Vec<sqlite::RowResult>,
     let began = Instant::now();
     let mut statement = pin!(execute(sql, values));
     loop {
-        if let Some(result) = platform::timeout(Outage::CHECK_TIME, statement.as_mut()).await {
+        if let Some(result) = platform::timeout(Outage::RECORD_INTERVAL, statement.as_mut()).await {
             OUTAGE.record(began, result.as_ref().err().map(outcome_of), Instant::now());
             return result;
         }

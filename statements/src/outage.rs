@@ -35,8 +35,10 @@ pub enum Verdict {
 }
 
 impl Outage {
-    /// For how long a failure is known, and how often one is recorded of a try that is not answered.
+    /// For how long a failure is known.
     pub const CHECK_TIME: Duration = Duration::from_secs(1);
+    /// How often a failure is recorded of a try that is not answered: several times while one is known, because timers may be late.
+    pub const RECORD_INTERVAL: Duration = Duration::from_millis(200);
     /// A statement that reads the database.
     pub const CHECK: &str = "SELECT 1 FROM sqlite_schema LIMIT 1";
 
