@@ -189,7 +189,7 @@ mod tests {
             assert!(!format!("{refusal:?}").contains("S3cret"), "{code}");
         }
         let failed = Refusal::FunctionFailed { message: "S3cret".into() };
-        assert!(failed.to_string().contains("S3cret"), "the caller is told");
+        assert!(failed.to_string().contains("S3cret"), "the caller gets it");
     }
 
     #[test]
