@@ -129,7 +129,7 @@ pub(crate) fn bodies(template: &str) -> Vec<CostlyBody> {
     bodies
 }
 
-/// Markup of placeholders only.
+/// Markup with as many placeholders as a template may have, each with a long name.
 pub(crate) fn template() -> String {
-    many(MIB, |number| format!("{{{{ p{number} }}}}"))
+    (0..1000).map(|number| format!("{{{{ p{number}{} }}}}", "a".repeat(50))).collect()
 }
