@@ -22,7 +22,7 @@ use platen_farm::Farm;
 use platen_program::{MetricsRegistry, startup, telemetry};
 use platen_shared::farm_address::FarmAddress;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::net::TcpSocket;
+use tokio::{net::TcpSocket, runtime::Handle};
 
 use super::DatabaseArgs;
 use crate::{
@@ -210,7 +210,7 @@ impl Up {
         };
         let ((manifest, handlers, drain), farm) = tokio::try_join!(async { load.await? }, start_farm)?;
         if let Some(farm) = &farm {
-            let _ = own_farm.set(farm.router());
+            let _ = own_farm.set((farm.router(), Handle::current()));
         }
         let health = Health::new(checks, self.farm_url, farm.as_ref().map(Farm::readiness));
         let server = Server::new(manifest.routes(), &handlers, drain, limits, health, metrics);

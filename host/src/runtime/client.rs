@@ -23,7 +23,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use platen_program::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RepeatedWarning, error_chain, tls_config};
-use tokio::time::timeout;
+use tokio::{runtime::Handle, time::timeout};
 use tower_service::Service as _;
 use wasmtime_wasi_http::{Error, WasiBody};
 
@@ -42,8 +42,9 @@ pub(super) struct Client {
     metrics: Arc<Metrics>,
 }
 
-/// The farm of this process, once it has started. Components reach it at [`OWN_FARM_URL`].
-pub(crate) type OwnFarm = Arc<OnceLock<Router>>;
+/// The farm of this process, once it has started, with the threads that it runs on. Components reach it at
+/// [`OWN_FARM_URL`].
+pub(crate) type OwnFarm = Arc<OnceLock<(Router, Handle)>>;
 
 /// No host has this name: `.internal` is reserved for private use.
 pub(crate) const OWN_FARM_URL: &str = "http://farm.platen.internal";
@@ -84,8 +85,10 @@ impl Client {
     ) -> Result<http::Response<WasiBody>, Error> {
         let began = Instant::now();
         let farm = self.own_farm.get().filter(|_| self.is_for_own_farm(request.uri()));
-        let response = if let Some(farm) = farm {
-            let Ok(response) = farm.clone().call(request.map(Body::new)).await;
+        let response = if let Some((farm, threads)) = farm {
+            let mut farm = farm.clone();
+            let called = threads.spawn(async move { farm.call(request.map(Body::new)).await });
+            let Ok(response) = called.await.map_err(|_| Error::ConnectionTerminated)?;
             Ok(response.map(|body| body.map_err(|_| Error::ConnectionTerminated).boxed_unsync()))
         } else {
             let response = self.exchange(request, connect_timeout.unwrap_or(CONNECT_TIMEOUT)).await;

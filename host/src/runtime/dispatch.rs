@@ -119,7 +119,10 @@ impl Handler {
             Isolation::Shared => &self.shared,
             Isolation::Dedicated => &self.dedicated,
         };
-        handler.handle(context, request).await.map_err(|error| {
+        let handler = handler.clone();
+        let threads = handler.state().engine.threads.clone();
+        let handled = threads.spawn(async move { handler.handle(context, request).await });
+        handled.await.unwrap_or_else(|error| Err(wasmtime::Error::new(error))).map_err(|error| {
             if error.is::<ExpirationError>() {
                 ComponentError::TimedOut
             } else if error.is::<InstantiationError<RequestContext>>() {

@@ -1,6 +1,7 @@
 //! The WebAssembly engine, and how long guest code may run.
 
 use std::{
+    mem,
     path::Path,
     sync::mpsc::{SyncSender, sync_channel},
     thread,
@@ -8,12 +9,13 @@ use std::{
 };
 
 use anyhow::Result;
+use tokio::runtime::{Builder, Handle};
 use wasmtime::{Cache, CacheConfig, Config, Engine, Store, UpdateDeadline};
 
 use super::state::State;
 
 /// How long guest code runs before it yields to other tasks, so that no guest occupies a thread of the server.
-const TICK_INTERVAL: Duration = Duration::from_millis(25);
+const TICK_INTERVAL: Duration = Duration::from_millis(5);
 /// Computing time without returning to the host. Parsing the largest body takes about a second.
 const COMPUTE_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -23,6 +25,9 @@ pub(super) struct GuestEngine {
     pub(super) engine: Engine,
     /// Has a message if a tick is due.
     ticks: SyncSender<()>,
+    /// The threads of guests. The system divides the cores between them and those of the server and its farm, which a guest that
+    /// computes would otherwise stop at each of their many short steps.
+    pub(super) threads: Handle,
 }
 
 impl GuestEngine {
@@ -39,7 +44,10 @@ impl GuestEngine {
         let engine =
             Engine::new(&config).map_err(|error| failed(error, "cannot start the WebAssembly engine"))?;
         let (ticks, due) = sync_channel(1);
-        let guest_engine = Self { engine: engine.clone(), ticks };
+        let threads = Builder::new_multi_thread().thread_name("guest").enable_all().build()?;
+        let guest_engine = Self { engine: engine.clone(), ticks, threads: threads.handle().clone() };
+        // Not dropped, as that of the server.
+        mem::forget(threads);
         // A thread and not a task, because guests may occupy every thread of the async runtime.
         thread::Builder::new().name("epoch".to_owned()).spawn(move || {
             for () in due {
