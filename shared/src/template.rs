@@ -159,7 +159,8 @@ fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
             return None;
         }
         let mut search_from = 0;
-        while let Some(offset) = rest[search_from..].find("{{") {
+        // `find("{{")` would prepare a search for each of many braces.
+        while let Some(offset) = rest.as_bytes()[search_from..].windows(2).position(|two| two == b"{{") {
             let start = search_from + offset;
             if let Some((piece, length)) = placeholder_at(&rest[start..]) {
                 if start > 0 {
