@@ -1,6 +1,7 @@
 //! Bodies of about 1 MiB that cost the edge the most time, a field each.
 
 use platen_harness::client::{RENDER, TEMPLATE};
+use platen_shared::limits::MAX_VARIABLES;
 use serde_json::{Value, json};
 
 const MIB: usize = 1024 * 1024;
@@ -131,5 +132,6 @@ pub(crate) fn bodies(template: &str) -> Vec<CostlyBody> {
 
 /// Markup with as many placeholders as a template may have, each with a long name.
 pub(crate) fn template() -> String {
-    (0..1000).map(|number| format!("{{{{ p{number}{} }}}}", "a".repeat(50))).collect()
+    const LENGTH: usize = "{{ p000".len() + 50 + " }}".len();
+    many(MAX_VARIABLES * LENGTH, |number| format!("{{{{ p{number:03}{} }}}}", "a".repeat(50)))
 }
