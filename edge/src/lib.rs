@@ -2,7 +2,7 @@
 //! attempt of its account's quota, forwards one complete job to a farm and relays the file.
 //!
 //! Invariant: no job is sent to a farm before one SQL statement has recorded the attempt, and the file is
-//! never buffered. The modules of this file are tested natively; `request` does all I/O (HTTP,
+//! relayed as it arrives. The modules of this file are tested natively; `request` does all I/O (HTTP,
 //! database, variables, clock).
 
 pub mod api_error;

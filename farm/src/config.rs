@@ -63,7 +63,7 @@ pub struct Config {
 
     /// Chromium executable [default: chromium-headless-shell, else chromium or google-chrome, at the
     /// paths of their packages]
-    // chromium-headless-shell renders the same at a quarter of the cost.
+    // chromium-headless-shell renders the same for less CPU time.
     #[arg(long, env = "PLATEN_CHROMIUM", value_name = "FILE")]
     pub chromium: Option<PathBuf>,
 

@@ -66,7 +66,7 @@ fn value(kind: FieldKind) -> String {
 /// A table of the codes of errors.
 pub fn errors() -> String {
     let mut text = "\n| status | code | cause | counts |\n| --- | --- | --- | --- |\n".to_owned();
-    let unauthorized = "| 401 | | The key is missing, malformed, unknown or disabled, or its account is disabled. \
+    let unauthorized = "| 401 | | The key is missing, malformed, unknown, disabled or expired, or its account is disabled. \
                         The body is always `{\"error\":\"Invalid API key\"}` | no |\n";
     let mut codes: Vec<_> = ErrorCode::ALL.iter().collect();
     codes.sort_by_key(|code| code.status());

@@ -34,7 +34,7 @@ struct Platen {
 enum Command {
     /// Run the server: the components of spin.toml, the database and the render farm
     Up(cli::up::Up),
-    /// Migrate the schema of a database
+    /// Create the schema of a database that has none
     Migrate(cli::database::Migrate),
     /// Manage accounts and their quotas
     #[command(subcommand)]

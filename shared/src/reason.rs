@@ -73,7 +73,7 @@ codes! {
     RendererBusy 503 "All renderers are busy. Try again after `retry-after` seconds."
     RendererUnavailable 503 "No renderer can be reached, or no name server. Try again after `retry-after` seconds."
     ServiceBusy 503 "The service is busy, or its database is busy, full or cannot be reached. Try again after `retry-after` seconds."
-    RenderTimeout 504 "The render took longer than 30 seconds."
+    RenderTimeout 504 "The render did not end within 30 seconds after the request had arrived."
 }
 
 macro_rules! reasons {
@@ -83,7 +83,7 @@ macro_rules! reasons {
         #[strum(serialize_all = "snake_case")]
         pub enum Reason {
             $(#[doc = $sentence] $reason,)*
-            /// The key is missing, malformed, unknown or disabled.
+            /// The key is missing, malformed, unknown, disabled or expired.
             InvalidKey,
             /// The client disconnected.
             Cancelled,

@@ -269,4 +269,28 @@ mod tests {
         let text = with_section(&format!("{text}\nafter\n"), "peers", "two\n");
         assert_eq!(text, "# Results\n\nedge\n\n<!-- peers:begin -->\ntwo\n<!-- peers:end -->\n\nafter\n");
     }
+
+    #[test]
+    fn ratios_in_the_documents_are_those_of_the_results() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+        let number = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).to_owned();
+        let results = read("bench/RESULTS.md");
+        let known: Vec<f64> =
+            results.split(" ×").filter_map(|text| text.rsplit(' ').next()?.parse().ok()).collect();
+        let readme = read("README.md");
+        let readme = readme.split_once("**Less CPU per file.**").unwrap().1.split_once("\n- ").unwrap().0;
+        for text in [readme, &read("docs/benchmarks.md")] {
+            let ratios: Vec<_> = text
+                .split_whitespace()
+                .map(number)
+                .filter(|it| it.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2))
+                .collect();
+            assert!(ratios.len() > 3, "{ratios:?}");
+            for ratio in ratios {
+                let is_known = known.iter().any(|known| format!("{known:.2}") == ratio);
+                assert!(is_known, "RESULTS.md has no ratio that rounds to {ratio}");
+            }
+        }
+    }
 }

@@ -14,7 +14,7 @@ use super::HANG_TIMEOUT;
 use crate::{Config, StartError};
 
 /// Paths of packages, cheapest browser first. `chromium-headless-shell` has no browser window and renders
-/// the same at a quarter of the cost. `/usr/lib/chromium` comes before `/usr/bin/chromium`, which is a shell
+/// the same for less CPU time. `/usr/lib/chromium` comes before `/usr/bin/chromium`, which is a shell
 /// script on Debian that does not `exec` the browser.
 const DEFAULT_PATHS: &[&str] = &[
     "/usr/lib/chromium/chromium-headless-shell",
