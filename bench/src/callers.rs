@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::{http_client::RESPONSE_TIMEOUT, statistics::Tally};
 
-/// Before a caller whose connection failed sends its next request.
+/// The pause before a caller whose connection failed sends its next request.
 pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The responses to a series of requests.
@@ -26,7 +26,7 @@ pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct Responses {
     /// The status, or that there was none.
     by_status: Tally<String>,
-    /// Of each response.
+    /// The time to each response.
     pub(crate) latencies: Vec<Duration>,
 }
 

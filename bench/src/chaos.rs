@@ -60,11 +60,11 @@ pub(crate) struct Options {
 const DEADLINE_MS: u64 = 10_000;
 /// The rate of requests relative to the capacity.
 const OVERLOAD: f64 = 2.0;
-/// Of a short run.
+/// The length of a short run.
 const SHORT_MINUTES: f64 = 0.15;
 /// The first part of the load ends after this share of the time. What is held then may not grow afterwards.
 const FIRST_PART: f64 = 3.0;
-/// By what the figures of a process may grow.
+/// Factors and amounts by which the figures of a process may grow.
 const GROWTH: [(f64, f64); 5] = [(1.5, 64.0), (1.5, 64.0), (1.0, 12.0), (1.0, 16.0), (1.5, 16.0)];
 /// The quotas of the accounts. The last one is spent soon.
 const QUOTAS: [Quota; 4] = [Quota::Unlimited, Quota::Of(1_000_000), Quota::Of(1_000_000), Quota::Of(200)];
@@ -75,7 +75,7 @@ impl Options {
         Duration::from_secs(if self.short { short } else { long })
     }
 
-    /// Until browsers that were hit have been replaced, and jobs of clients that disconnected have ended.
+    /// The time until browsers that were hit have been replaced, and jobs of clients that disconnected have ended.
     fn settle(&self) -> Duration {
         self.seconds(3, 15)
     }

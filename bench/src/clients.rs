@@ -44,9 +44,9 @@ pub(crate) struct Options {
 
 /// Seconds and the share of the other clients in a short run, in percent.
 const SHORT: (u64, usize) = (4, 10);
-/// Before the end of the measurement, while all clients still send.
+/// The time before the end of the measurement, while all clients still send.
 const READING_TIME: Duration = Duration::from_millis(500);
-/// By then the last requests have been sent, and are in progress.
+/// The time after which the last requests have been sent, and are in progress.
 const SIGNAL_DELAY: Duration = Duration::from_millis(100);
 const STOP_TIMEOUT: Duration = Duration::from_secs(45);
 /// Memory of the server beyond its start.

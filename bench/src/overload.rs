@@ -26,7 +26,7 @@ const NICE: i32 = -10;
 /// Browsers of a farm under load.
 pub(crate) const BROWSERS: usize = 4;
 
-/// Before a measurement, for pages and connections to be opened.
+/// The time before a measurement, for pages and connections to be opened.
 pub(crate) const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Runs a load generator on one thread of its own, where it can spawn local tasks. Returns its result and the CPU

@@ -46,9 +46,9 @@ const READINGS: usize = 10;
 const ACCOUNTS: usize = 4;
 /// Deadline of a render in milliseconds.
 const DEADLINE_MS: u64 = 10_000;
-/// Until browsers that are replaced have ended and clients' connections are closed.
+/// The time until browsers that are replaced have ended and clients' connections are closed.
 const SETTLE: Duration = Duration::from_secs(6);
-/// From this reading on, figures may grow by no more than this.
+/// The reading from which on figures may grow by no more than this.
 const FLAT_FROM: usize = 3;
 const GROWTH: [(f64, f64); 5] = [(1.1, 16.0), (1.2, 32.0), (1.0, 8.0), (1.0, 16.0), (1.2, 16.0)];
 

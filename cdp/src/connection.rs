@@ -126,7 +126,7 @@ impl Session {
         (Self { connection, id }, events)
     }
 
-    /// From now on the shared workers of a browser context are reported with the events of this page, as its other workers
+    /// Reports the shared workers of a browser context from now on with the events of this page, as its other workers
     /// are: they are attached to the browser itself.
     pub fn receive_workers_of(&self, context: &BrowserContextId) {
         self.connection.shared.routes().contexts.insert(context.inner().clone(), self.id.inner().clone());

@@ -95,7 +95,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Of common words, as they lead the published lists of leaked passwords.
+/// Common words, as they lead the published lists of leaked passwords.
 const COMMON: &str = include_str!("common_passwords.txt");
 /// A text of fewer different characters is a repetition.
 const MIN_DIFFERENT_CHARS: usize = 5;
@@ -122,7 +122,7 @@ fn is_guessable(text: &str, email: &str) -> bool {
     count(char::is_alphabetic) < MIN_WORD_CHARS && count(|it| it.is_ascii_digit()) < MIN_DIGITS
 }
 
-/// With letters in place of the digits and signs that are used for them inside of words.
+/// Puts letters in place of the digits and signs that are used for them inside of words.
 fn plain_letters(text: &str) -> String {
     let letter = |character| match character {
         '0' => 'o',

@@ -1,4 +1,4 @@
-//! From the controls of a form to a request of the API, and to programs that send it.
+//! Makes a request of the API from the controls of a form, and programs that send it.
 //!
 //! Invariant: the controls are made from the table of fields ([`FieldName::spec`]), so that each field of the contract
 //! has one. The body of a request is made once, and all programs contain or read exactly these bytes.

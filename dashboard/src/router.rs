@@ -1,4 +1,4 @@
-//! From a request to its response.
+//! The way from a request to its response.
 //!
 //! Invariant: [`route`] lists all addresses except those of static files. Every POST request has passed the
 //! check of its form token before a handler runs, and [`report`] answers those that were not carried out. All

@@ -81,7 +81,7 @@ impl Options {
         Self { deadline_ms: Some(deadline_ms), ..self }
     }
 
-    /// With another value of a Spin variable.
+    /// Sets a Spin variable to another value.
     pub fn variable(mut self, name: &'static str, value: u32) -> Self {
         self.variables.push((name, value.to_string()));
         self
@@ -92,7 +92,7 @@ impl Options {
         self
     }
 
-    /// With a name that it resolves to 127.0.0.1.
+    /// Adds a name that it resolves to 127.0.0.1.
     pub fn resolving(mut self, host: &str) -> Self {
         self.arguments.extend(["--resolve".to_owned(), format!("{host}=127.0.0.1")]);
         self

@@ -12,7 +12,7 @@ use crate::{
 
 /// The file that it answers with by default.
 pub const FILE: &[u8] = b"This is what the stand-in farm calls a file.";
-/// For how long each job waited and had its slot, as it says.
+/// The times for which each job waited and had its slot, as it says.
 const TIMES_MS: (u64, u64) = (1_007, 2_021);
 
 /// How it answers the jobs of an account.
@@ -38,7 +38,7 @@ pub enum Behaviour {
         promised: Option<u64>,
         /// Bytes that are sent.
         sent: u64,
-        /// Until when the connection stays open.
+        /// The event at which the connection closes.
         until: LatchWaiter,
     },
     /// The end of the connection without an answer.

@@ -91,14 +91,14 @@ impl Call {
         self.header(header::AUTHORIZATION, format!("Bearer {key}").as_bytes())
     }
 
-    /// With a header that replaces all of that name.
+    /// Sets a header, which replaces all of that name.
     pub fn header(mut self, name: HeaderName, value: &[u8]) -> Self {
         let value = HeaderValue::from_bytes(value).expect("a header of a test has no control character");
         self.headers.insert(name, value);
         self
     }
 
-    /// With one more header of that name.
+    /// Adds one more header of that name.
     pub fn more(mut self, name: HeaderName, value: &[u8]) -> Self {
         let value = HeaderValue::from_bytes(value).expect("a header of a test has no control character");
         self.headers.append(name, value);

@@ -63,7 +63,7 @@ pub struct Size {
     pub queue: usize,
     /// Accounts whose pages are kept.
     pub pages: usize,
-    /// For how long a job holds its slot before it is answered.
+    /// The time for which a job holds its slot before it is answered.
     pub service_time: Duration,
 }
 
@@ -82,7 +82,7 @@ struct State {
     ledger: Arc<Ledger>,
     rejected: AtomicU64,
     slots: Semaphore,
-    /// Of jobs that have a slot or wait for one.
+    /// Places of jobs that have a slot or wait for one.
     places: Semaphore,
     draining: AtomicBool,
     frozen: watch::Sender<bool>,

@@ -194,7 +194,7 @@ impl Process {
 pub struct Stopped {
     /// Such as `exit status: 0`.
     pub status: String,
-    /// For how long it drained.
+    /// The time for which it drained.
     pub duration: Duration,
     /// Processes and directories that are left.
     pub left: Vec<String>,

@@ -58,9 +58,9 @@ pub struct Setting {
     pub flag: String,
     /// The programs, commands and scripts that read it.
     pub used_by: String,
-    /// In Markdown; empty if there is none.
+    /// Markdown; empty if there is none.
     pub default: String,
-    /// In Markdown.
+    /// Markdown.
     pub description: String,
 }
 

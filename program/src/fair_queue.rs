@@ -15,7 +15,7 @@ pub struct Ticket(u64);
 pub struct FairQueue<K, V> {
     capacity: usize,
     next_ticket: u64,
-    /// In the order of their turns. Each has at least one entry.
+    /// The order of their turns. Each has at least one entry.
     flows: VecDeque<Flow<K, V>>,
 }
 

@@ -35,9 +35,9 @@ pub use variables::{OF_COMPONENTS, OF_SCRIPTS, SECRETS, Variable, is_known, name
 /// The wait after an error of `accept`, which is mostly a lack of file descriptors, until other connections are closed.
 pub const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Of a client for a connection.
+/// The time that a client has for a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// For how long a client keeps a connection without a request: shorter than servers and proxies, so that a request is not
+/// The time for which a client keeps a connection without a request: shorter than servers and proxies, so that a request is not
 /// sent into a connection that is just closing.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -99,7 +99,7 @@ pub fn tls_config() -> ClientConfig {
     CONFIG.clone()
 }
 
-/// Of a client with [`tls_config`]. The default of reqwest fails on a system without certificates.
+/// The builder of a client with [`tls_config`]. The default of reqwest fails on a system without certificates.
 pub fn http_client() -> reqwest::ClientBuilder {
     reqwest::Client::builder().tls_backend_preconfigured(tls_config())
 }

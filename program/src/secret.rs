@@ -37,7 +37,7 @@ pub fn secret(name: &str, file: Option<&Path>) -> Result<Option<SecretString>, S
     secret_from(name, &value, file)
 }
 
-/// As [`secret()`], with the `value` of the variable.
+/// The same as [`secret()`], with the `value` of the variable.
 ///
 /// # Errors
 /// [`SecretError`], which names the variable.

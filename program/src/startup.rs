@@ -129,7 +129,7 @@ pub fn exit_code(program: &str, result: anyhow::Result<()>) -> ExitCode {
     exit_code_of(program, result, |_| 1)
 }
 
-/// As [`exit_code`], with the status that `status` gives an error.
+/// The same as [`exit_code`], with the status that `status` gives an error.
 pub fn exit_code_of(
     program: &str,
     result: anyhow::Result<()>,
@@ -147,9 +147,9 @@ pub fn exit_code_of(
 /// What the signals cancel that stop a program.
 #[derive(Debug, Clone, Default)]
 pub struct StopSignals {
-    /// By the first one: work in progress may finish.
+    /// Cancelled by the first one: work in progress may finish.
     pub first: CancellationToken,
-    /// By the second one: it is aborted.
+    /// Cancelled by the second one: it is aborted.
     pub second: CancellationToken,
 }
 

@@ -14,13 +14,13 @@ pub struct Variable {
     pub name: &'static str,
     /// The programs and scripts that read it.
     pub used_by: &'static str,
-    /// In Markdown; empty if there is none.
+    /// Markdown; empty if there is none.
     pub default: &'static str,
-    /// In Markdown.
+    /// Markdown.
     pub description: &'static str,
 }
 
-/// Of each: name, users, default, description.
+/// Defines each variable by name, users, default, description.
 macro_rules! variables {
     ($($name:literal $used_by:literal $default:literal $description:literal)*) => {
         &[$(Variable { name: $name, used_by: $used_by, default: $default, description: $description },)*]

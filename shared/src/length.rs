@@ -80,7 +80,7 @@ impl From<Length> for f64 {
 }
 
 impl fmt::Display for Length {
-    /// As the API accepts it in text.
+    /// Writes the text that the API accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}px", self.0)
     }

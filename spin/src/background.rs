@@ -21,7 +21,7 @@ pub struct Background(Rc<RefCell<State>>);
 #[derive(Default)]
 struct State {
     work: Vec<Pin<Box<dyn Future<Output = ()>>>>,
-    /// Of the task, once it is idle.
+    /// The waker of the task, once it is idle.
     waker: Option<Waker>,
     is_closed: bool,
 }

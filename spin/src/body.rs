@@ -54,7 +54,7 @@ pub struct IncomingBody {
     expects_continue: bool,
     /// The stream has ended. Reading it again would be a trap.
     has_ended: bool,
-    /// Until it has been read to its end.
+    /// The rest, until it has been read to its end.
     rest: Option<(StreamReader<u8>, TrailersReader)>,
 }
 

@@ -29,7 +29,7 @@ const MAX_CONCURRENT_STATEMENTS: usize = 4;
 /// The same on a libSQL server. sqld executes one write at a time, and stops for as long as a minute where many connections
 /// wait for its lock.
 const MAX_SERVER_STATEMENTS: usize = 1;
-/// Between looks for a free place, for each statement that is before this one, of which 15 count. A task of a component
+/// The time between looks for a free place, for each statement that is before this one, of which 15 count. A task of a component
 /// cannot wake one of another request.
 const QUEUE_INTERVAL: Duration = Duration::from_millis(2);
 

@@ -20,7 +20,7 @@ pub struct StatementQueue {
 }
 
 impl StatementQueue {
-    /// At most this many run at once.
+    /// A queue of which at most this many run at once.
     #[must_use]
     pub const fn new(places: usize) -> Self {
         Self { places, next: 0, waiting: VecDeque::new(), running: Vec::new() }

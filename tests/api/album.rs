@@ -103,7 +103,7 @@ impl<'p> Album<'p> {
         self.look_by("", name).await
     }
 
-    /// With options of axe.
+    /// Looks with options of axe.
     async fn look_by(&mut self, options: &str, name: &str) -> Result<()> {
         if self.page.eval("!window.axe").await? == true {
             // The debugger injects the rules, which the policy of the page would block.

@@ -304,5 +304,5 @@ async fn few_files(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// Of which the server has used most when it has started.
+/// Descriptors, of which the server has used most when it has started.
 const FILES: u64 = 64;

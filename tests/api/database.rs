@@ -133,7 +133,7 @@ async fn does_not_answer(stage: Stage) -> Result<()> {
     wait::until_some("the attempts are those that were rendered", agree).await
 }
 
-/// For how long the database is away: longer than a statement waits for it.
+/// The time for which the database is away: longer than a statement waits for it.
 const OUTAGE: Duration = Duration::from_secs(10);
 
 /// Makes the database unavailable for writes: a server is killed or paused, a file is locked by another process.

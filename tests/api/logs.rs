@@ -42,7 +42,7 @@ async fn json_lines(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// Of a template's value, which a page shows in an error.
+/// A part of a template's value, which a page shows in an error.
 const TEXT: &str = "S3cret";
 
 /// Nothing but answers has the text: no line of the log with all levels, no row, no metric.
@@ -64,7 +64,7 @@ async fn texts_of_pages(stage: Stage) -> Result<()> {
     only_in_answers(&app).await
 }
 
-/// As above, for each refusal that has a text.
+/// The same for each refusal that has a text.
 async fn texts_of_refusals(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
     let target = stand_in.app.target(&stand_in.account);

@@ -27,7 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 pub(crate) const BUSY: &str = "The renderer is busy, try again shortly";
 
-/// On a connection of its own, because the next request of one that was refused waits.
+/// Uses a new connection, because the next request of one that was refused waits.
 async fn send(target: &Target) -> Result<Answer> {
     target.minimal().header(http::header::CONNECTION, b"close").send().await
 }

@@ -12,10 +12,10 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![case.not_on_spin("a metric of platen up")]
 }
 
-/// On a server for this case only, because it counts the statements of all requests.
+/// Needs a server for this case only, because it counts the statements of all requests.
 async fn per_request(stage: Stage) -> Result<()> {
     const TIMES: u64 = 5;
-    /// Of rejected requests, at most 30 a minute have a row.
+    /// Rejected requests have at most 30 rows a minute.
     const LOG: u64 = 1;
     const LARGE: usize = 1024 * 1024 + 1;
     let stand_in = stage.start_stand_in(None).await?;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 const LARGE_BYTES: usize = 1_500_000;
-/// Of every this many PDFs the text is read as well, which takes a process.
+/// The text of one of this many PDFs is read as well, which takes a process.
 const TEXT_SHARE: u16 = 8;
 /// The texts with which a request is refused that may be sent again.
 const REFUSALS: [&str; 3] = [

@@ -26,14 +26,14 @@ use crate::{
     overload::client::{Client, Request, connect},
 };
 
-/// Between the bytes that a slow client sends.
+/// The time between the bytes that a slow client sends.
 const BYTE_INTERVAL: Duration = Duration::from_secs(1);
-/// Before a client whose connection was closed opens another one. Long enough that closed connections do not use up the cores.
+/// The time before a client whose connection was closed opens another one. Long enough that closed connections do not use up the cores.
 const SLOW_RECONNECT_INTERVAL: Duration = Duration::from_secs(5);
 /// Small enough to be read before the key is looked up.
 const SMALL_BODY_BYTES: usize = 100_000;
 const LARGE_BODY_BYTES: usize = 32 * 1024 * 1024;
-/// Of a large body, sent at once.
+/// The part of a large body that is sent at once.
 const FIRST_BYTES: usize = 16 * 1024;
 /// The server does not limit the connections of this many addresses to fewer than there are clients.
 const ADDRESSES: usize = 4;
@@ -64,7 +64,7 @@ pub(super) enum Caller {
 pub(super) struct Crowd {
     pub(super) behaviour: Behaviour,
     pub(super) address: SocketAddr,
-    /// Of another account than the good client's.
+    /// A key of another account than the good client's.
     pub(super) key: String,
     pub(super) seed: u64,
 }

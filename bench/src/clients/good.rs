@@ -34,7 +34,7 @@ pub(super) struct Good {
 pub(super) struct Measured {
     pub(super) answers: Answers,
     pub(super) latencies: Vec<Duration>,
-    /// To the requests that were in progress at the end.
+    /// The answers to the requests that were in progress at the end.
     pub(super) last: Answers,
 }
 

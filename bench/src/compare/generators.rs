@@ -21,7 +21,7 @@ use crate::statistics::LoadResult;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoadLimits {
     pub(crate) jobs: usize,
-    /// After this time no job is started, except for the first one of each worker.
+    /// The time after which no job is started, except for the first one of each worker.
     pub(crate) time: Duration,
     pub(crate) concurrency: usize,
 }

@@ -37,7 +37,7 @@ const JOBS_PER_CORE: usize = 2;
 pub(super) const WARM_UP_TURNS: usize = 5;
 /// The same for renderers that know no accounts.
 const WARM_UP_TURNS_WITHOUT_ACCOUNTS: usize = 1;
-/// After this time a turn starts no further jobs, so that a slow renderer has fewer.
+/// The time after which a turn starts no further jobs, so that a slow renderer has fewer.
 const MAX_TURN: Duration = Duration::from_secs(40);
 /// Where the farm's pages for jobs come from.
 const SOURCES: [&str; 3] = ["warm", "spare", "opened"];

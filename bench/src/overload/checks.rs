@@ -18,7 +18,7 @@ impl Checks {
         Self::default()
     }
 
-    /// From now on, times and rates are printed only: for builds without optimisation, and busy machines.
+    /// Prints times and rates only, from now on: for builds without optimisation, and busy machines.
     pub(crate) fn ignore_times(&mut self) {
         self.ignores_times = true;
     }

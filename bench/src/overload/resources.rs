@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::{BROWSERS, checks::Checks};
 use crate::statistics::{count, mebibytes};
 
-/// For browsers that are replaced.
+/// The time for browsers that are replaced.
 const MAX_BROWSER_WAIT: Duration = Duration::from_secs(30);
 
 /// What a server and its browsers hold at one moment.

@@ -13,9 +13,9 @@ use super::{Job, clock::Clock, tab::Tab};
 /// The tabs in which one job at a time is rendered.
 pub(super) struct Page {
     connection: Arc<Connection>,
-    /// For jobs that wait only for `load`, in real time.
+    /// The tab for jobs that wait only for `load`, in real time.
     real_time: Tab,
-    /// For the others. A tab in virtual time cannot return to real time.
+    /// The tab for the others. A tab in virtual time cannot return to real time.
     virtual_time: Option<(Tab, Option<Clock>)>,
 }
 

@@ -10,7 +10,7 @@ const CONTEXT_LINES: usize = 3;
 const MAX_LINES: usize = 2_000;
 /// Characters of a line that are shown.
 const MAX_LINE_CHARS: usize = 400;
-/// After this time the algorithm takes a coarser result.
+/// The time after which the algorithm takes a coarser result.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
 
 /// A line of a diff.
@@ -18,7 +18,7 @@ const TIME_LIMIT: Duration = Duration::from_millis(500);
 pub(crate) enum Line {
     Removed(String),
     Added(String),
-    /// In both texts, beside a change.
+    /// A line of both texts, beside a change.
     Same(String),
     /// Some lines are not shown.
     Gap,

@@ -61,7 +61,7 @@ pub(crate) struct KeyPage {
 
 /// The one of [`GRACE`] that the form proposes.
 pub(crate) const DEFAULT_GRACE_SECONDS: i64 = 86_400;
-/// For how long a key that is rolled stays valid.
+/// The times for which a key that is rolled stays valid.
 pub(crate) const GRACE: [(&str, i64, &str); 4] = [
     ("0", 0, "Immediately"),
     ("1h", 3_600, "In 1 hour"),

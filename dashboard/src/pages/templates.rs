@@ -152,9 +152,9 @@ pub(crate) struct Conflict {
     pub(crate) name: Option<String>,
     /// Whether the sample values differ.
     pub(crate) has_other_samples: bool,
-    /// From the saved options to those of the form; empty if they are equal.
+    /// Changes from the saved options to those of the form; empty if they are equal.
     pub(crate) option_lines: Vec<diff::Line>,
-    /// From the saved markup to that of the form; empty if they are equal.
+    /// Changes from the saved markup to that of the form; empty if they are equal.
     pub(crate) lines: Vec<diff::Line>,
 }
 
@@ -195,9 +195,9 @@ pub(crate) struct VersionPage {
     pub(crate) id: TemplateId,
     pub(crate) version: Version,
     pub(crate) html: String,
-    /// From the options of this version to those of the current template; empty if they are equal.
+    /// Changes from the options of this version to those of the current template; empty if they are equal.
     pub(crate) option_lines: Vec<diff::Line>,
-    /// From this version to the current template; empty if they are equal.
+    /// Changes from this version to the current template; empty if they are equal.
     pub(crate) lines: Vec<diff::Line>,
     /// The options of this version, as a JSON object of the texts of controls.
     pub(crate) options_json: String,

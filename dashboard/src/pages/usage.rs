@@ -29,7 +29,7 @@ impl MonthlyUsage {
         }
     }
 
-    /// From which part of the quota the page warns.
+    /// The part of the quota from which the page warns.
     const WARNING_PERCENT: u64 = 80;
 
     /// The class of the bar.

@@ -82,7 +82,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Of a user among the `users` of an account, or among all operators, for the user who views the list.
+    /// The row of a user among the `users` of an account, or among all operators, for the user who views the list.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     pub(crate) fn of(
         user: &User,

@@ -73,7 +73,7 @@ pub(crate) fn all(base_url: &str, request: &Request) -> askama::Result<Vec<Snipp
     LANGUAGES.into_iter().map(snippet).collect()
 }
 
-/// As many `#` as delimit a raw string of Rust that holds the body: one more than follow any of its quotation marks.
+/// The `#` that delimit a raw string of Rust that holds the body: one more than follow any of its quotation marks.
 fn hashes(body: &str) -> String {
     let after_marks = body.split('"').skip(1);
     let counts = after_marks.map(|text| text.bytes().take_while(|byte| *byte == b'#').count());

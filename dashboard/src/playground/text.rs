@@ -41,7 +41,7 @@ pub(crate) fn form_of_options(options: &TemplateOptions) -> Form {
     serde_json::from_str(options.as_json()).map_or_else(|_| Form::default(), |options| form_of(&options))
 }
 
-/// As a JSON object of the texts of controls, by name.
+/// A JSON object of the texts of controls, by name.
 pub(crate) fn texts_of_options(options: &TemplateOptions) -> Value {
     json!(form_of_options(options).fields().collect::<BTreeMap<_, _>>())
 }

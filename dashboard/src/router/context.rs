@@ -215,7 +215,7 @@ pub(super) async fn count_try(store: &Store, subject: &Subject) -> Result<Option
     store.count_sign_in(&subject.hash, subject.allowed, WINDOW_SECONDS).await
 }
 
-/// After a successful sign-in: deletes the count of the first subject, and takes this attempt back for the others.
+/// Follows a successful sign-in: deletes the count of the first subject, and takes this attempt back for the others.
 pub(super) async fn forget_tries(store: &Store, subjects: &[Subject]) -> Result<(), DatabaseError> {
     let Some((first, others)) = subjects.split_first() else { return Ok(()) };
     store.delete_sign_ins(&first.hash, WINDOW_SECONDS).await?;

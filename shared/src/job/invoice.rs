@@ -87,7 +87,7 @@ impl From<InvoiceXml> for String {
 pub enum InvalidInvoice {
     #[error("must be at most {} bytes of UTF-8", limits::MAX_INVOICE_BYTES)]
     TooLarge,
-    /// With line and column.
+    /// The parser's message with line and column.
     #[error("must be well-formed XML: {0}")]
     Syntax(String),
     #[error("must be XML 1.0 in UTF-8; its declaration says otherwise")]

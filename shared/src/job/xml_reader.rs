@@ -12,7 +12,7 @@ pub(super) const MAX_ELEMENTS: usize = 50_000;
 pub(super) const MAX_NESTING: usize = 16;
 /// Namespaces that an element and those around it declare.
 pub(super) const MAX_NAMESPACES: usize = 16;
-/// Of one element.
+/// Attributes of one element.
 pub(super) const MAX_ATTRIBUTES: usize = 8;
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
@@ -73,7 +73,7 @@ struct OpenElement<'t> {
 struct Namespace<'t> {
     prefix: &'t str,
     address: Cow<'t, str>,
-    /// Of the first one with this address.
+    /// The index of the first one with this address.
     id: usize,
 }
 

@@ -92,7 +92,7 @@ impl InvalidRequest {
         }
     }
 
-    /// As [`field`](Self::field), with an ellipsis in place of a name that is the caller's text.
+    /// The same as [`field`](Self::field), with an ellipsis in place of a name that is the caller's text.
     #[must_use]
     pub fn known_field(&self) -> Option<String> {
         match self {

@@ -1,4 +1,4 @@
-//! From the JSON text of a request body to the values of its fields, or to the message that names the field and the rule.
+//! Reads the JSON text of a request body: the values of its fields, or the message that names the field and the rule.
 //!
 //! One pass over an object finds the values of its members before any of them is parsed. Invariant: unknown fields are not
 //! stored, so a body of millions of unknown fields needs no memory beyond its own bytes. `null` is not a value of any type.

@@ -29,7 +29,7 @@ pub(super) struct Options<'o> {
     pub(super) file_name: Option<String>,
     pub(super) format: Option<OutputFormat>,
     width: Option<Side>,
-    /// With the default width, and a PNG as its output.
+    /// The options with the default width, and a PNG as their output.
     common: RenderOptions,
     image: ImageOptions,
     pdf: PdfOptions,

@@ -45,7 +45,7 @@ impl TemplateOptions {
         Self(format!("{{{}}}", fields.join(",")))
     }
 
-    /// As a JSON object.
+    /// The options as a JSON object.
     #[must_use]
     pub fn as_json(&self) -> &str {
         &self.0

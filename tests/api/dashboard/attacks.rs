@@ -122,7 +122,7 @@ async fn headers(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// On every host but this machine, the cookie requires TLS.
+/// The cookie requires TLS on every host but this machine.
 async fn secure_cookie(stage: Stage) -> Result<()> {
     let mut far = Person::signed_out(&*stage.service().await?)?;
     far.headers.insert("host", "platen.example".parse()?);

@@ -261,7 +261,7 @@ async fn sources(stage: Stage) -> Result<()> {
     .await
 }
 
-/// With `PLATEN_PICTURES`, a picture of the page is saved, for the README.
+/// A picture of the page is saved with `PLATEN_PICTURES`, for the README.
 async fn picture(stage: Stage) -> Result<()> {
     let app = &*stage.real_service().await?;
     let page = Browser::start().await?.page().await?;

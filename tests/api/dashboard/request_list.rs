@@ -89,7 +89,7 @@ async fn filters(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// In a browser: times with and without scripts, and the form without them.
+/// Checks in a browser: times with and without scripts, and the form without them.
 async fn times(stage: Stage) -> Result<()> {
     let (app, account, page) = owner_page(&stage, Quota::Unlimited).await?;
     let at = i64::try_from(now()? / 86_400 * 86_400)? - 86_400 + 20 * 3_600 + 61;

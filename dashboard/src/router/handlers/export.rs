@@ -23,7 +23,7 @@ pub(super) trait List: Sized + 'static {
     /// The first line of the file.
     const HEADER: &'static str;
 
-    /// At most `max` rows after this one, or the first ones.
+    /// Rows, at most `max`, after this one, or the first ones.
     async fn rows(
         &self,
         store: &Store,
