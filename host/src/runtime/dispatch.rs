@@ -121,8 +121,8 @@ impl Handler {
         };
         let handler = handler.clone();
         let threads = handler.state().engine.threads.clone();
-        let handled = threads.spawn(async move { handler.handle(context, request).await });
-        handled.await.unwrap_or_else(|error| Err(wasmtime::Error::new(error))).map_err(|error| {
+        let response = threads.spawn(async move { handler.handle(context, request).await });
+        response.await.unwrap_or_else(|error| Err(wasmtime::Error::new(error))).map_err(|error| {
             if error.is::<ExpirationError>() {
                 ComponentError::TimedOut
             } else if error.is::<InstantiationError<RequestContext>>() {
