@@ -73,8 +73,6 @@ impl Guest for Edge {
 struct Failure {
     error: ApiError,
     cause: Option<String>,
-    /// For how long the farm is likely to refuse further jobs of the account.
-    busy_time: Option<Duration>,
     times: FarmTimes,
 }
 
@@ -89,7 +87,7 @@ struct FarmTimes {
 
 impl<E: Into<ApiError>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { error: error.into(), cause: None, busy_time: None, times: FarmTimes::default() }
+        Self { error: error.into(), cause: None, times: FarmTimes::default() }
     }
 }
 

@@ -26,8 +26,6 @@ pub enum Behaviour {
     Refuse(Refusal),
     /// A refusal in the form of a farm once the latch is open.
     RefuseHeld(LatchWaiter, Refusal),
-    /// A refusal for lack of a slot, with the time in milliseconds for which it is likely to last.
-    Busy(u64),
     /// This status, content type and body, without the header of a farm.
     Answer(u16, &'static str, &'static str),
     /// This status, content type and body, with the header of a farm.
@@ -78,11 +76,6 @@ pub(crate) async fn behave(
         Behaviour::RefuseHeld(latch, reason) => {
             latch.opened().await;
             Ok(refusal(&reason, farm_id))
-        }
-        Behaviour::Busy(milliseconds) => {
-            let mut response = refusal(&Refusal::QueueFull { retry_after: 1 }, farm_id);
-            response.headers_mut().insert(wire::NOT_BEFORE_MS, milliseconds.into());
-            Ok(response)
         }
         Behaviour::Answer(status, content_type, body) => answer(status, content_type, body),
         Behaviour::FarmAnswer(status, content_type, body) => {

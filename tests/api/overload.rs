@@ -1,7 +1,7 @@
-//! Farms without a slot and spent quotas under load: what a refused request costs, that the quota stays exact, and
-//! that rows say what failed.
+//! Farms without a slot and spent quotas under load: an account has its renders beside the flood of another one, the quota
+//! stays exact, and rows say what failed.
 
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use platen_harness::{
     deployment::Platform,
     raw_connection::{RawConnection, render_head},
@@ -12,11 +12,8 @@ use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("overload/refusals_without_a_claim", without_claim),
-        Case::own_server("overload/a_busy_key_is_claimed_again", claimed_again),
-        Case::own_server("overload/other_checks_precede_a_busy_farm", other_checks),
-        Case::own_server("overload/refusals_cost_at_most_a_statement", refusals_cost)
-            .not_on_spin("a metric of platen up"),
+        Case::own_server("overload/refused_jobs_are_not_counted", refused_jobs),
+        Case::own_server("overload/a_flood_of_one_account_leaves_renders_to_others", flood),
         Case::own_server("overload/a_raised_quota_is_used_exactly", raised_quota),
         Case::own_server("overload/rows_say_what_failed", rows_say_what_failed),
         Case::own_server("overload/too_little_time", too_little_time)
@@ -27,127 +24,58 @@ pub(crate) fn cases() -> Vec<Case> {
 
 pub(crate) const BUSY: &str = "The renderer is busy, try again shortly";
 
-/// Uses a new connection, because the next request of one that was refused waits.
-async fn send(target: &Target) -> Result<Answer> {
-    target.minimal().header(http::header::CONNECTION, b"close").send().await
-}
-
-/// An answer that is another one than 503.
-fn not_busy(answer: Answer) -> Result<Option<Answer>> {
-    if answer.status == 503 {
-        return answer.error(503, BUSY).map(|()| None);
-    }
-    Ok(Some(answer))
-}
-
-/// Whether this many answers at once are 503.
-async fn all_busy(target: &Target, count: usize) -> Result<()> {
-    for answer in try_join_all((0..count).map(|_| send(target))).await? {
-        answer.error(503, BUSY)?;
-        ensure!(answer.header("retry-after")? == "1", "{}", answer.summary());
-        let limit = answer.rate_limit()?;
-        ensure!(limit.left <= limit.quota, "{limit:?}");
-    }
-    Ok(())
-}
-
-/// Every request gets the farm's refusal, is not counted, and has a row; the farm receives few of them.
-async fn without_claim(stage: Stage) -> Result<()> {
-    const ROUNDS: usize = 20;
-    let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
-    stand_in.farm.behave(&account.id, Behaviour::Busy(60_000));
-    let began = Instant::now();
-    for _ in 0..ROUNDS {
-        let answer = send(&target).await?;
-        answer.error(503, BUSY)?;
-        ensure!(answer.rate_limit()?.left == 5, "{}", answer.summary());
-    }
-    // What the farm says is believed for a second at most, per instance of the component.
-    let jobs = stand_in.farm.received_from(&account.id).len();
-    let max = 2 + usize::try_from(began.elapsed().as_secs())?;
-    ensure!((1..=max).contains(&jobs), "the farm received {jobs} jobs in {:?}", began.elapsed());
-    let rows = i64::try_from(ROUNDS)?;
-    stand_in.app.until_rows(&account, "status = 503 AND counted = 0 AND code = 'queue_full'", rows).await?;
-    stand_in.app.until_rows(&account, "refunded_month IS NOT NULL", i64::try_from(jobs)?).await?;
-    ensure!(stand_in.app.operator.attempts(&account.id).await? == 0, "something was counted");
-    Ok(())
-}
-
-async fn claimed_again(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(None).await?;
-    for busy in [Behaviour::Busy(60_000), Behaviour::Busy(150), Behaviour::Refuse(Refusal::NoBrowser)] {
-        let (account, target) = stand_in.app.account(Quota::Of(3)).await?;
-        stand_in.farm.behave(&account.id, busy.clone());
-        let answer = send(&target).await?;
-        ensure!(answer.status == 503, "{}", answer.summary());
-        stand_in.farm.behave(&account.id, Behaviour::File);
-        // For a second at most the edge remembers that the farm was busy.
-        let is_rendered = async || not_busy(send(&target).await?);
-        let answer = wait::until_some("the farm is asked again", is_rendered).await?;
-        answer.file("image/png").with_context(|| format!("{busy:?}"))?;
-        ensure!(stand_in.app.operator.attempts(&account.id).await? == 1, "one was rendered");
-    }
-    Ok(())
-}
-
-/// A busy key still gets the answers of the checks before the claim, and other keys are not affected.
-async fn other_checks(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(None).await?;
-    let operator = &stand_in.app.operator;
-    let (account, other) = (operator.account(Quota::Of(3)).await?, operator.account(Quota::Of(3)).await?);
-    let target = stand_in.app.target(&account);
-    stand_in.farm.behave(&account.id, Behaviour::Busy(60_000));
-    for _ in 0..3 {
-        send(&target).await?.error(503, BUSY)?;
-        target.post(RENDER, "{").key("junk").send().await?.error(401, "Invalid API key")?;
-        let call = target.post(RENDER, "{").header(http::header::CONTENT_TYPE, b"text/plain");
-        call.send().await?.error(415, "Content type must be application/json")?;
-        target.post(RENDER, "{}").send().await?.error(400, "\"html\" or \"url\" is required")?;
-        let template = json!({ "templateId": "tpl_unknown" });
-        target.render_template(&template).send().await?.error(404, "Template not found")?;
-        send(&stand_in.app.target(&other)).await?.file("image/png")?;
-    }
-    // A key that is disabled is refused after a second.
-    operator.run(&["key", "disable", &account.key_id]).await?;
-    let is_known = async || not_busy(send(&target).await?);
-    wait::until_some("the key is looked up", is_known).await?.error(401, "Invalid API key")
-}
-
-/// 16 callers that are refused again and again: a statement of each request at most, and rows in batches.
-async fn refusals_cost(stage: Stage) -> Result<()> {
+/// The farm receives every request, however often it has refused the key before, and none is counted.
+async fn refused_jobs(stage: Stage) -> Result<()> {
     const CALLERS: usize = 16;
-    const ROUNDS: usize = 25;
-    let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(50)).await?;
-    stand_in.farm.behave(&account.id, Behaviour::Busy(1_000));
-    let before = stand_in.app.metric("platen_db_statements_total").await?;
-    let began = Instant::now();
+    const ROUNDS: usize = 5;
+    let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(CALLERS as u64)).await?;
+    stand_in.farm.behave(&account.id, Behaviour::Refuse(Refusal::QueueFull { retry_after: 5 }));
     for _ in 0..ROUNDS {
-        all_busy(&target, CALLERS).await?;
+        for answer in try_join_all((0..CALLERS).map(|_| target.minimal().send())).await? {
+            answer.error(503, BUSY)?;
+            ensure!(answer.header("retry-after")? == "5", "{}", answer.summary());
+        }
     }
-    let rows = i64::try_from(CALLERS * ROUNDS)?;
-    stand_in.app.until_rows(&account, "status = 503 AND counted = 0", rows).await?;
-    let counted = stand_in.app.metric("platen_db_statements_total").await? - before;
-    // A claim takes a statement more, as does a batch of rows: some at first and once a second of each instance.
-    let max = u64::try_from(rows)? * 5 / 4 + CALLERS as u64 * began.elapsed().as_secs();
-    ensure!(counted <= max, "{counted} statements for {rows} requests, at most {max} are expected");
+    ensure!(stand_in.farm.received_from(&account.id).len() == CALLERS * ROUNDS, "jobs");
+    let condition = "status = 503 AND counted = 0 AND code = 'queue_full' AND refunded_month IS NOT NULL";
+    stand_in.app.until_rows(&account, condition, i64::try_from(CALLERS * ROUNDS)?).await?;
     ensure!(stand_in.app.operator.attempts(&account.id).await? == 0, "something was counted");
-    // Without a farm that says for how long, the edge refuses a request that follows within a moment, which on a slow
-    // machine not every one does.
-    stand_in.farm.behave(&account.id, Behaviour::Refuse(Refusal::QueueFull { retry_after: 1 }));
-    let received = || stand_in.farm.received_from(&account.id).len();
-    let first = received();
-    let is_asked = async || {
-        all_busy(&target, 1).await?;
-        Ok((received() > first).then_some(()))
+    stand_in.farm.behave(&account.id, Behaviour::File);
+    target.minimal().send().await?.file("image/png").map(drop)
+}
+
+/// The other account's files are those of its requests. Of the flood, what is refused is not counted.
+async fn flood(stage: Stage) -> Result<()> {
+    const FLOOD: usize = 250;
+    const GOOD: u8 = 10;
+    let app = stage.start(&Options::own_farm(stage.deployment)).await?;
+    let (account, flood) = app.account(Quota::Unlimited).await?;
+    let (_, good) = app.account(Quota::Of(GOOD.into())).await?;
+    let render = async |target: &Target, number: u8| {
+        let html = format!("<body style='background:rgb({number},9,90)'>");
+        let answer = target.render(&json!({ "html": html, "width": 40, "height": 30 })).send().await?;
+        if answer.status == 200 {
+            Picture::decode(answer.file("image/png")?, "image/png")?.expect(0, 0, [number, 9, 90])?;
+        } else {
+            answer.error(503, BUSY)?;
+        }
+        Ok::<_, anyhow::Error>(answer.status)
     };
-    wait::until_some("the farm is asked again", is_asked).await?;
-    let is_refused_at_once = async || {
-        let before = received();
-        all_busy(&target, 1).await?;
-        Ok((received() == before).then_some(()))
+    let flooding = join_all((0..FLOOD).map(async |_| render(&flood, 200).await));
+    let beside = async {
+        app.until_metric_is_at_least("platen_farm_queue_length", 32).await?;
+        for number in 0..GOOD {
+            ensure!(render(&good, number).await? == 200, "request {number} was refused");
+        }
+        Ok(())
     };
-    wait::until_some("a request is refused without a job", is_refused_at_once).await?;
-    ensure!(stand_in.app.operator.attempts(&account.id).await? == 0, "something was counted");
+    let (statuses, beside) = tokio::join!(flooding, beside);
+    beside?;
+    let statuses = statuses.into_iter().collect::<Result<Vec<_>>>()?;
+    let files = statuses.iter().filter(|status| **status == 200).count();
+    ensure!(files < FLOOD, "the queue was not full");
+    let attempts = app.operator.attempts(&account.id).await?;
+    ensure!(attempts == files as u64, "{attempts} attempts of {files} files count");
     Ok(())
 }
 
@@ -158,7 +86,7 @@ async fn raised_quota(stage: Stage) -> Result<()> {
     let (account, target) = stand_in.app.account(Quota::Of(0)).await?;
     let round = async || -> Result<usize> {
         let mut files = 0;
-        for answer in try_join_all((0..50).map(|_| send(&target))).await? {
+        for answer in try_join_all((0..50).map(|_| target.minimal().send())).await? {
             if answer.status == 200 {
                 files += 1;
             } else {
@@ -181,8 +109,8 @@ async fn raised_quota(stage: Stage) -> Result<()> {
     }
     // A raised quota is seen by the next request.
     operator.run(&["account", "quota", &account.id, "32"]).await?;
-    send(&target).await?.file("image/png")?;
-    send(&target).await?.error(429, EXHAUSTED)
+    target.minimal().send().await?.file("image/png")?;
+    target.minimal().send().await?.error(429, EXHAUSTED)
 }
 
 async fn rows_say_what_failed(stage: Stage) -> Result<()> {
@@ -204,7 +132,7 @@ async fn rows_say_what_failed(stage: Stage) -> Result<()> {
         let answer = target.render(&url).request_id(id).send().await?;
         ensure!(answer.status == status, "{}", answer.summary());
     }
-    stand_in.farm.behave(&account.id, Behaviour::Busy(1_000));
+    stand_in.farm.behave(&account.id, Behaviour::Refuse(Refusal::QueueFull { retry_after: 5 }));
     let filled = json!({ "templateId": template });
     for id in ["row-6", "row-7"] {
         target.render_template(&filled).request_id(id).send().await?.error(503, BUSY)?;
@@ -223,7 +151,6 @@ async fn rows_say_what_failed(stage: Stage) -> Result<()> {
             .until_rows(&account, &format!("request_id = '{id}' AND {condition} AND {place}"), 1)
             .await?;
     }
-    // One found the farm full, and the other was refused without a claim.
     let template = format!("template_id = '{template}' AND host IS NULL AND endpoint = 'template'");
     stand_in
         .app

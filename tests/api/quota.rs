@@ -185,10 +185,8 @@ async fn refunded(stage: Stage) -> Result<()> {
         render().await?.error(503, "The renderer is busy, try again shortly").context("the farm is full")?;
     }
     stand_in.farm.behave(&account.id, Behaviour::File);
-    // For a moment each instance of the component refuses jobs of a key that found no slot.
-    let decided = async || Ok(Some(render().await?).filter(|answer| answer.status != 503));
-    wait::until_some("the render that is left", decided).await?.file("image/png")?;
-    is_exhausted(&wait::until_some("no attempt is left", decided).await?)
+    render().await?.file("image/png")?;
+    is_exhausted(&render().await?)
 }
 
 async fn accounts_do_not_share(stage: Stage) -> Result<()> {

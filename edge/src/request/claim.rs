@@ -1,7 +1,6 @@
 //! Authentication, the claim, and the end of the attempt that it has recorded.
 //!
-//! Invariant: a request of a key that was refused a moment ago costs no write. What decides is read from the database,
-//! except for a second after the farm had no slot for the key.
+//! Invariant: a request of a key that was refused a moment ago costs no write. What decides is read from the database.
 
 use std::{
     cell::RefCell,
@@ -34,7 +33,7 @@ use super::{Failure, attempt_log, context::RequestContext};
 use crate::{
     api_error::ApiError,
     quota::{QuotaMonth, Usage},
-    recent_keys::{BusyKey, RecentKeys},
+    recent_keys::RecentKeys,
 };
 
 /// For what a farm does after the deadline of a job. A running attempt counts until this time after it, if its edge crashes.
@@ -108,13 +107,6 @@ pub(super) async fn claim(
     let purpose = template.map_or(KeyPurpose::Source, KeyPurpose::Template);
     let mut attempt = attempt(key, endpoint, Some(request), context);
     let began = Instant::now();
-    if let Some(busy) = busy(&attempt, context, began) {
-        context.authenticated(&busy.account, busy.usage);
-        attempt.account_id = busy.account;
-        context.attempt = Some(attempt);
-        let cause = "the farm had no slot for this key a moment ago".to_owned();
-        return Err(Failure::new(busy.refusal, cause));
-    }
     if context.deadline.is_too_close(began) {
         let found = authenticate(key, purpose, context).await?;
         attempt.account_id = found.account;
@@ -145,7 +137,6 @@ pub(super) async fn claim(
                 RECENT_KEYS.with_borrow_mut(|keys| keys.set_claimed(&attempt.key_hash, Instant::now()));
                 let usage = Usage { attempts: claim.attempts, quota: claim.quota, limits: claim.limits };
                 context.authenticated(&claim.account, usage);
-                context.claimed_at = Some(Instant::now());
                 attempt.account_id = claim.account.clone();
                 attempt.counted = true;
                 context.attempt = Some(attempt);
@@ -227,14 +218,6 @@ fn attempt(
     }
 }
 
-fn key_use(attempt: &Attempt) -> (String, Option<TemplateId>) {
-    (attempt.key_hash.clone(), attempt.template_id.clone())
-}
-
-fn busy(attempt: &Attempt, context: &RequestContext, now: Instant) -> Option<BusyKey> {
-    RECENT_KEYS.with_borrow(|keys| keys.busy(&key_use(attempt), &context.month.name, now).cloned())
-}
-
 /// The attempt for its claim.
 fn running_attempt(attempt: &Attempt, context: &RequestContext) -> RunningAttempt {
     let time = context.deadline.answer_time_left(Instant::now()) + MARGIN;
@@ -261,7 +244,6 @@ pub(super) async fn refund(claim: &Claim, failure: &Failure, context: &mut Reque
             limits.running = limits.running.saturating_sub(1);
         }
     }
-    set_busy(&attempt, claim, failure, context);
     let id = attempt.id;
     attempt.status = failure.error.reason().status();
     attempt.code = Some(failure.error.reason().code());
@@ -272,17 +254,6 @@ pub(super) async fn refund(claim: &Claim, failure: &Failure, context: &mut Reque
     attempt_log::add(attempt);
     context.background.run(attempt_log::flush());
     attempt_log::until_written(id, context.deadline.answer_time_left(Instant::now())).await;
-}
-
-/// Remembers for how long the farm probably has no slot for the key.
-fn set_busy(attempt: &Attempt, claim: &Claim, failure: &Failure, context: &RequestContext) {
-    let (Some(busy_time), ApiError::Refused(refusal)) = (failure.busy_time, &failure.error) else { return };
-    let (Some(usage), Some(claimed_at)) = (context.usage, context.claimed_at) else { return };
-    let (account, month) = (claim.account.clone(), claim.month.clone());
-    let busy = BusyKey { account, usage, month, refusal: refusal.clone() };
-    RECENT_KEYS.with_borrow_mut(|keys| {
-        keys.set_busy(key_use(attempt), busy, busy_time, claimed_at, Instant::now());
-    });
 }
 
 /// Takes an attempt back that the database records only now, after the request has been refused.

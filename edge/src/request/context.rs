@@ -27,8 +27,6 @@ pub(super) struct RequestContext {
     pub(super) is_key_checked: bool,
     /// Known once the key is authenticated; responses to such requests have `ratelimit` fields.
     pub(super) usage: Option<Usage>,
-    /// When the claim recorded an attempt.
-    pub(super) claimed_at: Option<Instant>,
     /// The row that is written after the response: of a claimed attempt, or of a request with a valid key that was refused
     /// before the claim. Status, code and duration are set at the end.
     pub(super) attempt: Option<Attempt>,
@@ -52,7 +50,6 @@ impl RequestContext {
             was_key_valid: platform::is_platen_up() && headers.has(wire::VALID_KEY),
             is_key_checked: false,
             usage: None,
-            claimed_at: None,
             attempt: None,
             log: AccessLog::default(),
             background: Background::start(),

@@ -34,7 +34,7 @@ use spin_sdk::{
 };
 
 use super::{Failure, FarmTimes, context::RequestContext};
-use crate::{api_error::ApiError, recent_keys};
+use crate::api_error::ApiError;
 
 /// Additional time for the response of the farm, whose refusal of a late job is more specific than a
 /// timeout of the edge.
@@ -301,16 +301,13 @@ fn not_a_farm(status: u16) -> Failure {
 /// The failure of a response of the farm other than 200.
 async fn refused(response: Response) -> Failure {
     let status = response.get_status_code();
-    let headers = response.get_headers();
-    let not_before = headers.get(wire::NOT_BEFORE_MS).into_iter().next();
-    let times = times(&headers);
+    let times = times(&response.get_headers());
     let (_done, done_reader) = wit_future::new(|| Ok(()));
     let (mut stream, _trailers) = Response::consume_body(response, done_reader);
     let body = body::read_up_to(&mut stream, 1024, MAX_REFUSAL_BYTES).await;
     if let Ok(refusal) = serde_json::from_slice::<Refusal>(&body) {
         let cause = format!("the farm answered {status}: {}", refusal.code());
-        let busy_time = recent_keys::busy_time(&refusal, not_before.as_deref());
-        return Failure { busy_time, times, ..Failure::new(refusal, cause) };
+        return Failure { times, ..Failure::new(refusal, cause) };
     }
     Failure::new(Refusal::Broken, format!("the farm answered {status} without a refusal"))
 }
