@@ -35,6 +35,11 @@ pub struct Config {
     #[arg(long, env = "PLATEN_QUEUE", value_name = "N", default_value = "64")]
     pub queue: usize,
 
+    /// Seconds for which a job waits for a browser; then it is refused
+    // Most clients give up or retry soon after it, and a render of 20 s still ends by the default deadline.
+    #[arg(long, env = "PLATEN_QUEUE_TIMEOUT", value_name = "SECONDS", default_value = "10")]
+    pub queue_timeout: NonZeroU32,
+
     /// Replace a browser after this many jobs
     // A start costs about 300 ms of CPU, which is 0.3 ms per job, and bounds the memory that a browser
     // leaks.
@@ -268,6 +273,7 @@ mod tests {
             &["--recycle-after", "0"],
             &["--warm-memory", "1GB"],
             &["--queues", "3"],
+            &["--queue-timeout", "0"],
             &["--resolve", "example.com"],
             &["--egress-allow", "10.0.0.0/33"],
             &["--egress-deny", "a b"],

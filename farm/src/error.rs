@@ -4,14 +4,14 @@ use std::{io, path::PathBuf, time::Duration};
 
 use axum::{
     Json,
-    http::{HeaderName, HeaderValue, StatusCode, header::RETRY_AFTER},
+    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
 use hickory_resolver::net::NetError;
 use nix::errno::Errno;
 use platen_cdp::CdpError;
 use platen_program::SecretError;
-use platen_shared::{refusal::Refusal, wire};
+use platen_shared::refusal::Refusal;
 use tokio::task::JoinError;
 
 use crate::egress_config::InvalidUpstream;
@@ -75,31 +75,16 @@ pub enum LaunchError {
     Protocol(#[source] CdpError),
 }
 
-/// A refusal and its HTTP response: its status, `retry-after`, [`wire::NOT_BEFORE_MS`], and
-/// `{"code": "…", …}` as the body.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refused {
-    pub(crate) refusal: Refusal,
-    /// For how long further jobs of the account are likely to be refused as well; `None` if it is not known.
-    pub(crate) not_before: Option<Duration>,
-}
-
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Self {
-        Self { refusal, not_before: None }
-    }
-}
+/// The HTTP response of a refusal: its status, `retry-after`, and `{"code": "…", …}` as the body.
+#[derive(Debug)]
+pub(crate) struct Refused(pub(crate) Refusal);
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let Self { refusal, not_before } = self;
+        let Self(refusal) = self;
         let mut response = (status(&refusal), Json(&refusal)).into_response();
         if let Some(seconds) = refusal.retry_after() {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if let Some(milliseconds) = not_before.and_then(|time| u64::try_from(time.as_millis()).ok()) {
-            let name = HeaderName::from_static(wire::NOT_BEFORE_MS);
-            response.headers_mut().insert(name, HeaderValue::from(milliseconds));
         }
         response
     }
@@ -189,15 +174,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_has_its_status_and_the_times_for_another_try() {
-        let not_before = Some(Duration::from_millis(250));
-        let busy = Refused { refusal: Refusal::QueueFull { retry_after: 7 }, not_before }.into_response();
-        assert_eq!((busy.status().as_u16(), busy.headers()[RETRY_AFTER].to_str().unwrap()), (503, "7"));
-        assert_eq!(busy.headers()[wire::NOT_BEFORE_MS], "250");
-        let respond = |refusal: Refusal| Refused::from(refusal).into_response();
+    fn a_refusal_has_its_status_and_the_time_for_another_try() {
+        let respond = |refusal: Refusal| Refused(refusal).into_response();
+        let busy = respond(Refusal::QueueFull);
+        assert_eq!((busy.status().as_u16(), busy.headers()[RETRY_AFTER].to_str().unwrap()), (503, "5"));
         let late = respond(Refusal::Deadline);
         assert_eq!((late.status().as_u16(), late.headers().get(RETRY_AFTER)), (504, None));
-        assert_eq!(late.headers().get(wire::NOT_BEFORE_MS), None);
         assert_eq!(respond(Refusal::Unauthorized).status().as_u16(), 401);
         assert_eq!(respond(Refusal::InvalidJob).status().as_u16(), 400);
     }

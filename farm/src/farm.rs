@@ -23,7 +23,7 @@ use crate::{
     Config, StartError,
     browser::Launcher,
     egress::{Egress, JobEgress},
-    error::{JobError, Refused},
+    error::JobError,
     job_progress::{JobProgress, Phase, Phases},
     metrics::{self, Metrics},
     pool::{Lease, PageRequest, Pool, has_time},
@@ -131,8 +131,7 @@ impl Farm {
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
         let deadline = Instant::now() + time_left;
-        let result = self.render_observed(job, deadline, &JobProgress::default()).await;
-        result.map_err(|refused| refused.refusal)
+        self.render_observed(job, deadline, &JobProgress::default()).await
     }
 
     /// Like [`Farm::render`]. The caller can read `progress` after dropping the future.
@@ -141,19 +140,17 @@ impl Farm {
         job: &RenderJob,
         deadline: Instant,
         progress: &JobProgress,
-    ) -> Result<Rendered, Refused> {
+    ) -> Result<Rendered, Refusal> {
         let mut guard = OutcomeGuard {
             metrics: &self.inner.metrics,
             outcome: metrics::CLIENT_DISCONNECTED,
             phases: &progress.phases,
         };
         let mut result = self.inner.render(job, deadline, progress).await;
-        if let Err(refused) = &mut result
-            && !progress.page.get()
-        {
-            refused.refusal = refused.refusal.clone().before_page_ran();
+        if !progress.page.get() {
+            result = result.map_err(Refusal::before_page_ran);
         }
-        guard.outcome = result.as_ref().map_or_else(|refused| refused.refusal.code(), |_| metrics::RENDERED);
+        guard.outcome = result.as_ref().map_or_else(Refusal::code, |_| metrics::RENDERED);
         result
     }
 
@@ -205,7 +202,7 @@ impl Inner {
         job: &RenderJob,
         deadline: Instant,
         progress: &JobProgress,
-    ) -> Result<Rendered, Refused> {
+    ) -> Result<Rendered, Refusal> {
         let request = PageRequest::new(job);
         let queueing = progress.phases.enter(Phase::Queue);
         let lease = self.pool.queue.lease(request.clone(), deadline).await?;

@@ -162,7 +162,7 @@ async fn readiness(State(app): State<App>) -> (StatusCode, &'static str) {
 
 async fn metrics(State(app): State<App>, headers: HeaderMap) -> Response {
     if !app.accepts(&headers) {
-        return Refused::from(Refusal::Unauthorized).into_response();
+        return Refused(Refusal::Unauthorized).into_response();
     }
     ([(CONTENT_TYPE, MetricsRegistry::CONTENT_TYPE)], app.farm.metrics()).into_response()
 }
@@ -174,7 +174,7 @@ async fn render(
     request: Request,
 ) -> Response {
     if !app.accepts(&headers) {
-        return Refused::from(Refusal::Unauthorized).into_response();
+        return Refused(Refusal::Unauthorized).into_response();
     }
     let mut line = AccessLog::new(&headers);
     let deadline = Instant::now() + time_left(&headers);
@@ -182,16 +182,16 @@ async fn render(
         Ok(Ok(job)) => job,
         Ok(Err(error)) => {
             tracing::warn!(request_id = line.progress.name, %error, "cannot read a job");
-            return line.refused(Refusal::InvalidJob.into());
+            return line.refused(Refusal::InvalidJob);
         }
-        Err(_) => return line.refused(Refusal::Deadline.before_page_ran().into()),
+        Err(_) => return line.refused(Refusal::Deadline.before_page_ran()),
     };
     line.describe(&job);
     let rendering = app.farm.render_observed(&job, deadline, &line.progress);
     let Extension(cancelled) = cancelled.unwrap_or_default();
     match cancelled.run_until_cancelled(rendering).await {
         Some(Ok(file)) => line.rendered(file),
-        Some(Err(refused)) => line.refused(refused),
+        Some(Err(refusal)) => line.refused(refusal),
         None => line.cancelled(),
     }
 }

@@ -62,7 +62,8 @@ impl Pool {
         metrics: Arc<Metrics>,
     ) -> Result<Self, LaunchError> {
         let browsers = config.browser_count().get();
-        let queue = JobQueue::new(browsers, config.queue);
+        let queue_timeout = Duration::from_secs(config.queue_timeout.get().into());
+        let queue = JobQueue::new(browsers, config.queue, queue_timeout);
         let supervisor = Arc::new(Supervisor {
             launcher,
             warm: Arc::new(Mutex::new(WarmPages::new(config.warm_bytes()))),

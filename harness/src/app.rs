@@ -57,8 +57,9 @@ pub struct Options {
 impl Options {
     /// A server with a farm of one browser.
     pub fn own_farm(deployment: impl Into<Deployment>) -> Self {
-        // Several servers run at the same time; one browser each is enough and starts fastest.
-        let arguments = vec!["--browsers".to_owned(), "1".to_owned()];
+        // Several servers run at the same time; one browser each is enough and starts fastest. On a slow machine jobs may wait
+        // for long.
+        let arguments = ["--browsers", "1", "--queue-timeout", "60"].map(str::to_owned).to_vec();
         Self {
             deployment: deployment.into(),
             farm_url: None,

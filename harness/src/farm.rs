@@ -261,7 +261,7 @@ impl State {
 
     async fn serve(&self, headers: HeaderMap, job: RenderJob) -> Result<Response<Body>, BreakOff> {
         let Ok(_place) = self.places.try_acquire() else {
-            return Ok(refusal(&Refusal::QueueFull { retry_after: 1 }, self.id));
+            return Ok(refusal(&Refusal::QueueFull, self.id));
         };
         let _slot = self.slots.acquire().await.map_err(|_| BreakOff)?;
         let served_at_once = self.size.slots - self.slots.available_permits();

@@ -139,7 +139,7 @@ reasons! {
     Unauthorized RendererUnavailable "The renderer refused the service's token."
     InvalidJob RendererUnavailable "The renderer did not understand the job."
     QueueFull RendererBusy "All renderers were busy, and their queue was full."
-    NoSlotInTime RendererBusy "All renderers were busy until the deadline."
+    NoSlotInTime RendererBusy "All renderers were busy for as long as the request could wait."
     Draining RendererUnavailable "The renderer was shutting down."
     NoBrowser RendererUnavailable "No browser could be started."
     NameServerFailed RendererUnavailable "No name server answered."

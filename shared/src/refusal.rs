@@ -15,8 +15,7 @@ macro_rules! refusals {
     ($($refusal:ident $({ $($name:ident: $type:ty),* })? ($($message:tt)*) $(in $field:literal)?;)*) => {
         /// The reason why a job was not rendered. `Display` is the public message.
         ///
-        /// `host` is that of the job's URL, `retry_after` the seconds until a slot or a queue position is likely to be
-        /// free, `rule` that of a standard, `mebibytes` the limit, and `page_ran` whether a page had begun to run.
+        /// `host` is that of the job's URL, `rule` that of a standard, `mebibytes` the limit, and `page_ran` whether a page had begun to run.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, VariantNames, thiserror::Error)]
         #[serde(tag = "code", rename_all = "snake_case")]
         #[strum(serialize_all = "snake_case")]
@@ -49,8 +48,8 @@ macro_rules! refusals {
 refusals! {
     Unauthorized ("The renderer is not available");
     InvalidJob ("The renderer is not available");
-    QueueFull { retry_after: u32 } ("The renderer is busy, try again shortly");
-    NoSlotInTime { retry_after: u32 } ("The renderer is busy, try again shortly");
+    QueueFull ("The renderer is busy, try again shortly");
+    NoSlotInTime ("The renderer is busy, try again shortly");
     Draining ("The renderer is not available");
     NoBrowser ("The renderer is not available");
     NameServerFailed ("The name server did not answer, try again shortly");
@@ -139,7 +138,7 @@ impl Refusal {
     #[must_use]
     pub fn before_page_ran(self) -> Self {
         match self {
-            Self::Deadline => Self::NoSlotInTime { retry_after: RETRY_AFTER_SECONDS },
+            Self::Deadline => Self::NoSlotInTime,
             Self::Broken | Self::PageCrashed => Self::NoBrowser,
             refusal => refusal,
         }
@@ -148,15 +147,12 @@ impl Refusal {
     /// Seconds for the `retry-after` header; `None` where a retry does not help.
     #[must_use]
     pub fn retry_after(&self) -> Option<u32> {
-        match self {
-            Self::QueueFull { retry_after } | Self::NoSlotInTime { retry_after } => Some(*retry_after),
-            refusal if refusal.reason().status() == 503 => Some(RETRY_AFTER_SECONDS),
-            _ => None,
-        }
+        (self.reason().status() == 503).then_some(RETRY_AFTER_SECONDS)
     }
 }
 
-/// Default of `retry-after`: about the time in which a browser or a farm starts, in seconds.
+/// The `retry-after` of each 503, in seconds: about the time in which a browser or a farm starts, and half of that for which a
+/// job waits for a browser.
 pub const RETRY_AFTER_SECONDS: u32 = 5;
 
 #[cfg(test)]
@@ -171,7 +167,7 @@ mod tests {
         }
         // The URL of the caller is checked before a page runs, so these stay.
         let host = || "a.example".to_owned();
-        for refusal in [Refusal::NameNotFound { host: host() }, Refusal::QueueFull { retry_after: 7 }] {
+        for refusal in [Refusal::NameNotFound { host: host() }, Refusal::QueueFull] {
             assert_eq!(refusal.clone().before_page_ran(), refusal);
         }
     }
@@ -182,7 +178,7 @@ mod tests {
         for code in Refusal::VARIANTS {
             let json = serde_json::json!({
                 "code": code, "message": "S3cret", "rule": "S3cret", "host": "a.example", "field": "selector",
-                "retry_after": 1, "status": 404, "mebibytes": 1, "page_ran": true,
+                "status": 404, "mebibytes": 1, "page_ran": true,
             });
             let refusal: Refusal =
                 serde_json::from_value(json).unwrap_or_else(|error| panic!("{code}: {error}"));
@@ -196,12 +192,6 @@ mod tests {
     fn refusals_are_read_as_they_were_written() {
         for (refusal, json, is_counted, retry_after) in [
             (Refusal::Draining, r#"{"code":"draining"}"#, false, Some(RETRY_AFTER_SECONDS)),
-            (
-                Refusal::QueueFull { retry_after: 7 },
-                r#"{"code":"queue_full","retry_after":7}"#,
-                false,
-                Some(7),
-            ),
             (
                 Refusal::Tls { host: "a.example".to_owned() },
                 r#"{"code":"tls","host":"a.example"}"#,

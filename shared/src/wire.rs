@@ -24,9 +24,6 @@ pub const DEADLINE_MS: &str = "x-platen-deadline-ms";
 pub const AGE_MS: &str = "x-platen-age-ms";
 /// Header that `platen up` sets on requests to components whose key was valid within the last hour.
 pub const VALID_KEY: &str = "x-platen-valid-key";
-/// Header of a farm's refusal of a job that found no slot: for how long further jobs of this account are likely
-/// to be refused as well, in whole milliseconds.
-pub const NOT_BEFORE_MS: &str = "x-platen-not-before-ms";
 /// Header of a farm's response to a job: how long the job waited for its slot, in whole milliseconds.
 pub const QUEUED_MS: &str = "x-platen-queued-ms";
 /// Header of a farm's response to a job that had a slot: for how long, in whole milliseconds.

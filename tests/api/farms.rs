@@ -64,7 +64,7 @@ async fn not_a_farm(stage: Stage) -> Result<()> {
         (Behaviour::Answer(401, "application/json", "{}"), false),
         (Behaviour::Answer(500, "text/plain", "panic"), false),
         (Behaviour::Answer(503, "text/html", "<h1>503</h1>"), false),
-        (Behaviour::Answer(503, "application/json", r#"{"code":"queue_full","retry_after":9}"#), false),
+        (Behaviour::Answer(503, "application/json", r#"{"code":"queue_full"}"#), false),
         (Behaviour::Answer(502, "text/html", "<h1>502</h1>"), true),
         (Behaviour::Answer(504, "text/html", "<h1>504</h1>"), true),
         (Behaviour::HangUp, true),

@@ -16,7 +16,7 @@ use platen_shared::{
     job::Source,
     key::ApiKey,
     reason::Reason,
-    refusal::{RETRY_AFTER_SECONDS, Refusal},
+    refusal::Refusal,
     request::{InvalidRequest, RenderRequest, Subject},
 };
 use platen_spin::{
@@ -86,8 +86,7 @@ fn no_answer() -> Failure {
 
 /// The failure of a request that cannot be rendered before its deadline.
 pub(super) fn too_late() -> Failure {
-    let refusal = Refusal::NoSlotInTime { retry_after: RETRY_AFTER_SECONDS };
-    Failure::new(refusal, "too little time was left before the deadline".to_owned())
+    Failure::new(Refusal::NoSlotInTime, "too little time was left before the deadline".to_owned())
 }
 
 /// Records the attempt, or finds the reason why it is refused.

@@ -15,7 +15,7 @@ use platen_shared::{
     format::OutputFormat,
     job::RenderJob,
     limits,
-    refusal::{RETRY_AFTER_SECONDS, Refusal},
+    refusal::Refusal,
     wire,
 };
 use platen_spin::{
@@ -117,7 +117,7 @@ async fn send(
     let body = serde_json::to_vec(job).map_err(Failure::internal)?;
     let time_left = deadline.saturating_duration_since(Instant::now());
     if time_left.is_zero() {
-        return Err(Refusal::NoSlotInTime { retry_after: RETRY_AFTER_SECONDS }.into());
+        return Err(Refusal::NoSlotInTime.into());
     }
     let headers = headers(settings, job, body.len(), time_left, context)?;
     let OutgoingBody { contents, trailers, transfer } = OutgoingBody::new(body);

@@ -78,12 +78,12 @@ impl AccessLog {
     /// The log line is that of a client that disconnected.
     pub(super) fn cancelled(self) -> Response {
         let refusal = Refusal::Cancelled { page_ran: self.progress.page.get() };
-        self.with_times(Refused::from(refusal).into_response())
+        self.with_times(Refused(refusal).into_response())
     }
 
-    pub(super) fn refused(mut self, refused: Refused) -> Response {
-        self.outcome = refused.refusal.code();
-        let response = refused.into_response();
+    pub(super) fn refused(mut self, refusal: Refusal) -> Response {
+        self.outcome = refusal.code();
+        let response = Refused(refusal).into_response();
         self.status = response.status().as_u16();
         self.with_times(response)
     }

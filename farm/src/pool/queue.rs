@@ -14,12 +14,9 @@ use tokio::{
 
 use super::{
     running::Candidate,
-    state::{Grant, MAX_NOT_BEFORE, MIN_RENDER_TIME, State, Waiter, max_required, not_before},
+    state::{Grant, MIN_RENDER_TIME, State, Waiter, wait_end},
 };
-use crate::{
-    error::{LaunchError, Refused},
-    metrics::Occupancy,
-};
+use crate::{error::LaunchError, metrics::Occupancy};
 
 /// Whether a job that starts now can end by its deadline.
 pub(crate) fn can_end_by(deadline: Instant) -> bool {
@@ -32,11 +29,15 @@ pub(crate) fn has_time(deadline: Instant, needed: Duration) -> bool {
 }
 
 #[derive(Debug)]
-pub(crate) struct JobQueue<B: Candidate>(Arc<Mutex<State<B>>>);
+pub(crate) struct JobQueue<B: Candidate> {
+    state: Arc<Mutex<State<B>>>,
+    /// For how long a job waits at most.
+    timeout: Duration,
+}
 
 impl<B: Candidate> Clone for JobQueue<B> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self { state: Arc::clone(&self.state), timeout: self.timeout }
     }
 }
 
@@ -72,58 +73,46 @@ impl<B: Candidate> Drop for Lease<B> {
 }
 
 impl<B: Candidate> JobQueue<B> {
-    pub(super) fn new(slots: usize, queue: usize) -> Self {
-        Self(Arc::new(Mutex::new(State::new(slots, queue))))
+    pub(super) fn new(slots: usize, queue: usize, timeout: Duration) -> Self {
+        Self { state: Arc::new(Mutex::new(State::new(slots, queue))), timeout }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State<B>> {
-        self.0.lock()
+        self.state.lock()
     }
 
-    /// Waits for a browser for as long as a job that gets it is likely to end by `deadline`. Fails with
+    /// Waits for a browser, at most for the queue's timeout and as long as the job can still end by `deadline`. Fails with
     /// [`Refusal::Draining`], [`Refusal::NoBrowser`], [`Refusal::QueueFull`] or [`Refusal::NoSlotInTime`].
-    pub(crate) async fn lease(&self, request: B::Request, deadline: Instant) -> Result<Lease<B>, Refused> {
-        let (position, page_until, latest) = {
+    pub(crate) async fn lease(&self, request: B::Request, deadline: Instant) -> Result<Lease<B>, Refusal> {
+        let (position, page_until, until) = {
             let mut state = self.state();
             if state.draining {
-                return Err(Refusal::Draining.into());
+                return Err(Refusal::Draining);
             }
             if state.has_failed() {
-                return Err(Refusal::NoBrowser.into());
+                return Err(Refusal::NoBrowser);
             }
             if !can_end_by(deadline) {
-                return Err(state.no_slot_in_time());
+                return Err(Refusal::NoSlotInTime);
             }
-            let account = B::account(&request).clone();
-            let time_left = deadline.saturating_duration_since(Instant::now());
-            let max_required = max_required(time_left);
-            let required = state.required(max_required);
-            let wait = state.expected_time(state.queue.ahead_of(&account) + 1);
-            let excess = (wait + required).saturating_sub(time_left);
-            let waits = excess.is_zero()
-                && !state.queue.is_full()
-                && state.running.have_page_of(&request, &state.browsers);
+            let waits = !state.queue.is_full() && state.running.have_page_of(&request, &state.browsers);
             if !waits && let Some(grant) = state.start_at_once(&request) {
                 return Ok(self.granted(grant));
             }
-            if excess > Duration::ZERO {
-                // A job with less time than that says nothing about further jobs, which have more.
-                let not_before = (time_left >= MAX_NOT_BEFORE).then(|| not_before(excess));
-                return Err(Refused { not_before, ..state.no_slot_in_time() });
-            }
-            let (waiter, granted) = Waiter::new(request, deadline, max_required);
-            let page_until = waiter.page_until;
+            let account = B::account(&request).clone();
+            let (waiter, granted) = Waiter::new(request, wait_end(deadline, self.timeout));
+            let (page_until, until) = (waiter.page_until, waiter.until);
             let Ok((ticket, evicted)) = state.queue.join(&account, waiter) else {
-                return Err(state.queue_full(&account));
+                return Err(Refusal::QueueFull);
             };
-            if let Some((account, evicted)) = evicted {
-                evicted.reject(state.queue_full(&account));
+            if let Some((_, evicted)) = evicted {
+                evicted.reject(Refusal::QueueFull);
             }
             // Another browser may start for it.
             state.dispatch();
-            (Position { queue: self, ticket: Some(ticket), granted }, page_until, deadline - required)
+            (Position { queue: self, ticket: Some(ticket), granted }, page_until, until)
         };
-        position.wait(page_until, latest, deadline).await
+        position.wait(page_until, until).await
     }
 
     /// Waits for a browser for a job that has been accepted before, ahead of the queue. Fails with [`Refusal::NoBrowser`] or [`Refusal::NoSlotInTime`].
@@ -131,10 +120,11 @@ impl<B: Candidate> JobQueue<B> {
         &self,
         request: B::Request,
         deadline: Instant,
-    ) -> Result<Lease<B>, Refused> {
-        let (waiter, granted) = Waiter::new(request, deadline, MIN_RENDER_TIME);
+    ) -> Result<Lease<B>, Refusal> {
+        let until = deadline - MIN_RENDER_TIME;
+        let (waiter, granted) = Waiter::new(request, until);
         self.state().retry(waiter);
-        Position { queue: self, ticket: None, granted }.wait(deadline, deadline, deadline).await
+        Position { queue: self, ticket: None, granted }.wait(until, until).await
     }
 
     fn granted(&self, grant: Grant<B>) -> Lease<B> {
@@ -195,34 +185,28 @@ struct Position<'a, B: Candidate> {
     queue: &'a JobQueue<B>,
     /// `None` for a job that waits ahead of the queue.
     ticket: Option<Ticket>,
-    granted: oneshot::Receiver<Result<Grant<B>, Refused>>,
+    granted: oneshot::Receiver<Result<Grant<B>, Refusal>>,
 }
 
 impl<B: Candidate> Position<'_, B> {
-    /// Waits until `latest`; from `page_until` for any browser.
-    async fn wait(
-        mut self,
-        page_until: Instant,
-        latest: Instant,
-        deadline: Instant,
-    ) -> Result<Lease<B>, Refused> {
-        let mut granted = timeout_at(page_until.min(latest), &mut self.granted).await;
+    /// Waits until `until`; from `page_until` for any browser.
+    async fn wait(mut self, page_until: Instant, until: Instant) -> Result<Lease<B>, Refusal> {
+        let mut granted = timeout_at(page_until, &mut self.granted).await;
         if granted.is_err() {
             self.queue.state().dispatch();
-            granted = timeout_at(latest, &mut self.granted).await;
+            granted = timeout_at(until, &mut self.granted).await;
         }
         match granted {
+            Ok(Ok(Ok(grant))) if Instant::now() <= until => Ok(self.queue.granted(grant)),
             // On a machine without free CPUs, or after it was stopped, this task may run long after the grant.
-            Ok(Ok(Ok(grant))) if can_end_by(deadline) => Ok(self.queue.granted(grant)),
             Ok(Ok(Ok(grant))) => {
-                let mut state = self.queue.state();
-                state.cancel(grant.id);
-                Err(state.no_slot_in_time())
+                self.queue.state().end(grant.id);
+                Err(Refusal::NoSlotInTime)
             }
-            Ok(Ok(Err(refused))) => Err(refused),
+            Ok(Ok(Err(refusal))) => Err(refusal),
             // Not reached: every grant is sent.
-            Ok(Err(_)) => Err(Refusal::Draining.into()),
-            Err(_) => Err(self.queue.state().no_slot_in_time()),
+            Ok(Err(_)) => Err(Refusal::Draining),
+            Err(_) => Err(Refusal::NoSlotInTime),
         }
     }
 }
@@ -235,7 +219,7 @@ impl<B: Candidate> Drop for Position<'_, B> {
         if self.ticket.is_none_or(|ticket| state.queue.remove(ticket).is_none())
             && let Ok(Ok(grant)) = self.granted.try_recv()
         {
-            state.cancel(grant.id);
+            state.end(grant.id);
         }
     }
 }

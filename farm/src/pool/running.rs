@@ -1,15 +1,10 @@
-//! The jobs that have a browser, and for how long recent jobs had theirs.
+//! The jobs that have a browser.
 //!
 //! Invariant: accounts with long jobs do not have all browsers. For five minutes after a long job of an account its
 //! jobs count as long from their start, and start only while fewer jobs are long than there are slots. Each long job
 //! allows one more job to run, so as many browsers are left for other accounts.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    fmt::Debug,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, fmt::Debug, sync::Arc, time::Duration};
 
 use platen_shared::id::AccountId;
 use tokio::time::Instant;
@@ -47,7 +42,6 @@ pub(super) struct Running<B> {
 struct Job<B> {
     account: AccountId,
     browser: Arc<B>,
-    since: Instant,
     is_long: bool,
 }
 
@@ -93,14 +87,12 @@ impl<B> Running<B> {
         let id = self.next_id;
         self.next_id += 1;
         let is_long = self.is_long_account(&account);
-        let job = Job { account, browser, since: Instant::now(), is_long };
-        self.jobs.insert(id, job);
+        self.jobs.insert(id, Job { account, browser, is_long });
         id
     }
 
-    /// Removes a job, and returns how long it had its browser.
-    pub(super) fn end(&mut self, id: u64) -> Option<Duration> {
-        self.jobs.remove(&id).map(|job| job.since.elapsed())
+    pub(super) fn end(&mut self, id: u64) {
+        self.jobs.remove(&id);
     }
 
     pub(super) fn mark_long(&mut self, id: u64) {
@@ -126,38 +118,6 @@ impl<B: Candidate> Running<B> {
 
 fn is_recent(since: &Instant) -> bool {
     since.elapsed() < LONG_ACCOUNT_TIME
-}
-
-/// Weight of the latest job in the moving average, which about the last ten jobs determine.
-const LATEST_WEIGHT: f64 = 0.2;
-/// Jobs that determine the likely maximum.
-const MAX_RECENT: usize = 64;
-
-/// The times of recent jobs.
-#[derive(Debug, Default)]
-pub(super) struct JobTimes {
-    /// `None` before the first job has ended.
-    pub(super) average_seconds: Option<f64>,
-    /// The most recent last.
-    recent: VecDeque<Duration>,
-    /// The time that 19 of 20 recent jobs did not exceed.
-    pub(super) likely_max: Duration,
-}
-
-impl JobTimes {
-    pub(super) fn record(&mut self, held: Duration) {
-        let latest = held.as_secs_f64();
-        let average =
-            self.average_seconds.map_or(latest, |average| average + LATEST_WEIGHT * (latest - average));
-        self.average_seconds = Some(average);
-        if self.recent.len() == MAX_RECENT {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(held);
-        let mut sorted: Vec<_> = self.recent.iter().copied().collect();
-        sorted.sort_unstable();
-        self.likely_max = sorted[sorted.len() - 1 - sorted.len() / 20];
-    }
 }
 
 #[cfg(test)]
@@ -197,21 +157,5 @@ mod tests {
         // Only recent ones are remembered.
         running.mark_long(jobs[0]);
         assert_eq!(running.long_accounts.len(), 1);
-    }
-
-    #[test]
-    fn one_slow_job_in_twenty_does_not_count_and_two_do() {
-        let fast = Duration::from_millis(70);
-        let slow = Duration::from_secs(5);
-        let mut times = JobTimes::default();
-        assert_eq!(times.likely_max, Duration::ZERO);
-        (0..39).for_each(|_| times.record(fast));
-        times.record(slow);
-        times.record(slow);
-        assert_eq!(times.likely_max, fast);
-        times.record(slow);
-        assert_eq!(times.likely_max, slow);
-        (0..MAX_RECENT).for_each(|_| times.record(fast));
-        assert_eq!(times.likely_max, fast);
     }
 }

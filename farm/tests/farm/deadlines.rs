@@ -33,7 +33,7 @@ tests! {
     "jobs whose scripts never end are answered at their deadlines, and others beside them" => endless,
     "a job is not rendered again in real time without the time for its wait" => no_real_time,
     "a job that is cancelled before its page starts has not run" => cancelled_job,
-    "a refusal for a full queue says when to come again" => not_before,
+    "a job is refused when the queue is full, and when it has waited for its time" => full_queue,
 }
 
 const DEADLINE_MS: u64 = 3_000;
@@ -222,24 +222,20 @@ async fn cancelled_job(_: Arc<Shared>) {
     farm.end().await;
 }
 
-async fn not_before(_: Arc<Shared>) {
-    let held = HeldPage::start(&["--queue", "1"]).await;
+async fn full_queue(_: Arc<Shared>) {
+    let held = HeldPage::start(&["--queue", "1", "--queue-timeout", "1"]).await;
     let farm = &held.farm;
     let running = held.post();
     held.until_loading(1).await;
     let queued = held.post();
     farm.until_metric("platen_farm_queue_length", 1).await;
     let refused = farm.post(&held.job).send().await.unwrap();
-    let not_before: u64 = refused.headers()[wire::NOT_BEFORE_MS].to_str().unwrap().parse().unwrap();
-    assert!((20..=1_000).contains(&not_before), "{not_before}");
-    assert_eq!(refused.headers()["retry-after"], "1");
+    assert_eq!(refused.headers()["retry-after"], "5");
     assert_eq!(status_and_code(refused).await, (503, "queue_full".to_owned()));
-    // A job without time says nothing about further jobs.
-    let late = farm.post(&held.job).header(wire::DEADLINE_MS, 1).send().await.unwrap();
-    assert_eq!(late.headers().get(wire::NOT_BEFORE_MS), None);
+    let refused = queued.await.unwrap().unwrap();
+    assert_eq!(refused.headers()["retry-after"], "5");
+    assert_eq!(status_and_code(refused).await, (503, "no_slot_in_time".to_owned()));
     held.latch.open();
-    for job in [running, queued] {
-        assert_eq!(job.await.unwrap().unwrap().status(), 200);
-    }
+    assert_eq!(running.await.unwrap().unwrap().status(), 200);
     held.farm.end().await;
 }

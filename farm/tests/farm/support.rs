@@ -6,6 +6,7 @@ pub(crate) mod site;
 
 use std::{
     fs::{self, Permissions},
+    num::NonZeroU32,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
@@ -37,6 +38,8 @@ pub(crate) const GREEN_PAGE: &str = "<!doctype html><html style='background:gree
 pub(crate) const TOKEN: &str = "s3cret";
 /// A deadline that no job reaches, for the header of a job.
 pub(crate) const MAX_WAIT_MS: u64 = 180_000;
+/// The queue's timeout, so that jobs are not refused where a machine is slow.
+pub(crate) const MAX_WAIT_SECONDS: NonZeroU32 = NonZeroU32::new(180).unwrap();
 
 /// The farm and the site of tests that need no other.
 pub(crate) struct Shared {
@@ -99,6 +102,7 @@ pub(crate) async fn expect_green(farm: &Farm, job: &RenderJob) {
 pub(crate) async fn farm(change: impl FnOnce(&mut Config)) -> Farm {
     let mut config = Config {
         browsers: 2.try_into().ok(),
+        queue_timeout: MAX_WAIT_SECONDS,
         resolve: site::HOSTS.iter().map(|host| format!("{host}=127.0.0.1").parse().unwrap()).collect(),
         ..Config::default()
     };

@@ -248,7 +248,7 @@ async fn attempts(stand_in: &StandIn, account: &Account) -> Result<()> {
         Behaviour::File,
         Behaviour::Refuse(Refusal::NameNotFound { host: host() }),
         Behaviour::Refuse(Refusal::Deadline),
-        Behaviour::Refuse(Refusal::QueueFull { retry_after: 1 }),
+        Behaviour::Refuse(Refusal::QueueFull),
         Behaviour::File,
         Behaviour::File,
     ] {

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use serde_json::json;
 
 use super::{
-    GREEN, MAX_WAIT_MS, TOKEN, colour, send,
+    GREEN, MAX_WAIT_MS, MAX_WAIT_SECONDS, TOKEN, colour, send,
     site::{self, Site},
     url,
 };
@@ -60,7 +60,7 @@ impl FarmProcess {
     async fn start_with(mut command: Command, directory: TempDir, arguments: &[&str]) -> Self {
         command.args(arguments);
         command.args(site::HOSTS.iter().map(|host| format!("--resolve={host}=127.0.0.1")));
-        command.env("TMPDIR", directory.path());
+        command.env("TMPDIR", directory.path()).env("PLATEN_QUEUE_TIMEOUT", MAX_WAIT_SECONDS.to_string());
         let (process, address) = farm_process::start(command, TOKEN, None).await.unwrap();
         Self { process, base_url: format!("http://{address}"), http: Client::new(), directory }
     }
