@@ -56,26 +56,6 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         self.flows.len()
     }
 
-    /// Number of entries that leave the queue before a new entry of this flow.
-    pub fn ahead_of(&self, key: &K) -> usize {
-        let own = self.waiting_of(key);
-        self.flows
-            .iter()
-            .map(|flow| if flow.key == *key { own } else { flow.waiting.len().min(own + 1) })
-            .sum()
-    }
-
-    /// Number of entries that leave the queue until this number of entries of one flow have left it.
-    #[must_use]
-    pub fn until_started(&self, entries: usize) -> usize {
-        self.flows.iter().map(|flow| flow.waiting.len().min(entries)).sum()
-    }
-
-    /// Number of entries of this flow.
-    pub fn waiting_of(&self, key: &K) -> usize {
-        self.flows.iter().find(|flow| flow.key == *key).map_or(0, |flow| flow.waiting.len())
-    }
-
     /// Whether `condition` is true for a flow with entries.
     pub fn any(&self, condition: impl Fn(&K) -> bool) -> bool {
         self.flows.iter().any(|flow| condition(&flow.key))
@@ -89,7 +69,7 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         if !self.is_full() {
             return Ok((self.push(key, value), None));
         }
-        let own = self.waiting_of(key);
+        let own = self.flows.iter().find(|flow| flow.key == *key).map_or(0, |flow| flow.waiting.len());
         let longest = self.flows.iter_mut().max_by_key(|flow| flow.waiting.len());
         let Some(longest) = longest.filter(|longest| longest.waiting.len() > own + 1) else {
             return Err(value);
@@ -129,24 +109,6 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         None
     }
 
-    /// Removes entries from the end of each flow for as long as `is_late` is true for the number of entries
-    /// that leave the queue before an entry, and the entry.
-    pub fn remove_last_while(&mut self, is_late: impl Fn(usize, &V) -> bool) -> Vec<V> {
-        let mut removed = Vec::new();
-        for index in 0..self.flows.len() {
-            while let Some((_, last)) = self.flows[index].waiting.back() {
-                // As many of each other flow as of this one up to this entry.
-                let ahead = self.until_started(self.flows[index].waiting.len()) - 1;
-                if !is_late(ahead, last) {
-                    break;
-                }
-                removed.extend(self.flows[index].waiting.pop_back().map(|(_, value)| value));
-            }
-        }
-        self.flows.retain(|flow| !flow.waiting.is_empty());
-        removed
-    }
-
     fn push(&mut self, key: &K, value: V) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
@@ -179,8 +141,6 @@ mod tests {
     #[test]
     fn flows_take_turns() {
         let mut queue = filled(9, &[('a', 1), ('a', 2), ('a', 3), ('b', 4), ('c', 5), ('b', 6)]);
-        // Of each flow, at most as many entries as of the first.
-        assert_eq!((queue.until_started(1), queue.until_started(2), queue.until_started(3)), (3, 5, 6));
         assert_eq!(drained(&mut queue), [1, 4, 5, 2, 6, 3]);
         assert_eq!(queue.len(), 0);
     }
@@ -188,7 +148,6 @@ mod tests {
     #[test]
     fn a_new_flow_waits_for_one_entry_of_each_other_flow() {
         let mut queue = filled(9, &[('a', 1), ('a', 2), ('a', 3), ('a', 4)]);
-        assert_eq!((queue.ahead_of(&'a'), queue.ahead_of(&'b')), (4, 1));
         queue.join(&'b', 5).unwrap();
         assert_eq!(drained(&mut queue), [1, 5, 2, 3, 4]);
     }
@@ -203,17 +162,6 @@ mod tests {
         assert_eq!(queue.join(&'b', 8), Err(8));
         assert!(matches!(queue.join(&'c', 9), Ok((_, Some(_)))));
         assert_eq!(queue.len(), 4);
-    }
-
-    #[test]
-    fn late_entries_are_removed_from_the_end_of_each_flow() {
-        let mut queue = filled(9, &[('a', 1), ('a', 2), ('a', 3), ('b', 4), ('c', 5), ('b', 6)]);
-        // Five entries leave before the third of a, and four before its second.
-        assert_eq!(queue.remove_last_while(|ahead, _| ahead >= 4), [3, 2]);
-        assert_eq!((queue.len(), drained(&mut queue)), (4, vec![1, 4, 5, 6]));
-        let mut queue = filled(9, &[('a', 1), ('b', 2)]);
-        assert_eq!(queue.remove_last_while(|_, value| *value == 1), [1]);
-        assert_eq!((queue.flows(), queue.len(), drained(&mut queue)), (1, 1, vec![2]));
     }
 
     #[test]
