@@ -64,7 +64,8 @@ def main():
         server_program = start(
             "platen",
             [BIN / "platen", "up", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
-            + ["--data", directory / "data", "--manifest", ROOT / "spin.toml", "--farm-url", f"http://{farm}"],
+            + ["--data", directory / "data", "--components", ROOT / "target/wasm32-wasip2/component"]
+            + ["--farm-url", f"http://{farm}"],
             {},
         )
         server = server_program.until(r"platen is listening on (http://[0-9.:]+)")

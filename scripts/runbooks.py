@@ -67,7 +67,7 @@ class Machine:
             "PLATEN_DATA": str(data),
             # `platen check` finds a problem where the usual port is taken.
             "PLATEN_LISTEN": "127.0.0.1:0",
-            "PLATEN_MANIFEST": str(ROOT / "spin.toml"),
+            "PLATEN_COMPONENTS": str(ROOT / "target/wasm32-wasip2/component"),
         }
         self.server = None
         stack.callback(self.stop)

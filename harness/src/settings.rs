@@ -49,8 +49,8 @@ pub struct Settings {
     /// The server under test (`PLATEN_BIN`), by default the `platen` beside this test binary. A farm for Spin is
     /// the `platen-farm` in the same directory.
     pub platen: PathBuf,
-    /// Its application manifest (`PLATEN_MANIFEST`), by default the workspace's.
-    pub manifest: PathBuf,
+    /// The directory of its components (`PLATEN_COMPONENTS`), by default the one in which they are built.
+    pub components: PathBuf,
     /// Spin (`PLATEN_SPIN`).
     pub spin: Option<PathBuf>,
     /// The libSQL server (`PLATEN_SQLD`).
@@ -92,7 +92,7 @@ impl Settings {
         };
         Ok(Self {
             platen: path("PLATEN_BIN").unwrap_or_else(platen_beside_this_binary),
-            manifest: path("PLATEN_MANIFEST").unwrap_or_else(|| tests_dir().join("../spin.toml")),
+            components: path("PLATEN_COMPONENTS").unwrap_or_else(built_components),
             spin,
             sqld: path("PLATEN_SQLD"),
             axe: path("PLATEN_AXE"),
@@ -107,6 +107,11 @@ impl Settings {
 /// `tests/`, which has the golden cases and the fixtures.
 pub fn tests_dir() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests"))
+}
+
+/// Where `scripts/build-components` leaves them.
+pub fn built_components() -> PathBuf {
+    tests_dir().join("../target/wasm32-wasip2/component")
 }
 
 /// `target/debug/platen` for a test binary `target/debug/deps/api-…`.

@@ -5,14 +5,12 @@
 
 mod admin;
 mod cli;
+mod components;
 mod db;
-mod manifest;
 mod metrics;
 mod migrate;
-mod outbound;
 mod runtime;
 mod server;
-mod variables;
 
 use std::process::ExitCode;
 
@@ -32,7 +30,7 @@ struct Platen {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the server: the components of spin.toml, the database and the render farm
+    /// Run the server: the components, the database and the render farm
     Up(cli::up::Up),
     /// Create the schema of a database that has none
     Migrate(cli::database::Migrate),
@@ -114,7 +112,6 @@ mod tests {
     };
 
     use super::*;
-    use crate::manifest::Manifest;
 
     #[test]
     fn configuration_is_documented() {
@@ -249,16 +246,6 @@ mod tests {
                 let _ = write!(text, "| **`{name}`** | | {about} |\n{}", options(command, listed));
             }
             document(command, &name, listed, text);
-        }
-    }
-
-    #[test]
-    fn variables_of_the_components_are_documented() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spin.toml");
-        let manifest = Manifest::read(&path).unwrap();
-        let document = include_str!("../../docs/configuration.md");
-        for name in manifest.variables.keys() {
-            assert!(document.contains(&format!("| `SPIN_VARIABLE_{}` ", name.to_uppercase())), "{name}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the server counts, and `/metrics`.
 //!
-//! Invariant: label values are statuses and the routes of the manifest, never text of clients.
+//! Invariant: label values are statuses and the routes of the components, never text of clients.
 
 use std::time::Duration;
 

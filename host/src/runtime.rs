@@ -1,8 +1,8 @@
-//! Runs the components of a manifest on Wasmtime.
+//! Runs the components on Wasmtime.
 //!
-//! Invariant: a component gets WASI's clocks, randomness and output streams, HTTP to its allowed hosts,
-//! its own variables, and the database if the manifest names it: no files or sockets. Its environment has one
-//! variable, [`platen_shared::wire::QUEUES_STATEMENTS`].
+//! Invariant: a component gets WASI's clocks, randomness and output streams, its own variables, the
+//! database, and for the API HTTP to the farm: no files or sockets. Its environment has one variable,
+//! [`platen_shared::wire::QUEUES_STATEMENTS`].
 
 mod client;
 mod component_log;
@@ -14,22 +14,21 @@ mod state;
 
 use std::{any::Any, collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
-use anyhow::{Error, Result};
+use anyhow::Result;
 use platen_program::telemetry::Context;
-use secrecy::{ExposeSecret as _, SecretString};
+use platen_shared::farm_address::FarmAddress;
+use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    components::{Component, Settings},
     db::{Database, Flow},
-    manifest::Manifest,
     metrics::Metrics,
-    outbound::AllowedHosts,
-    variables::Variables,
 };
 use client::Client;
 use engine::GuestEngine;
 
-pub(crate) use client::{OWN_FARM_URL, OwnFarm};
+pub(crate) use client::{OWN_FARM_HOST, OwnFarm};
 pub(crate) use dispatch::{Handler, InstanceDrain, Isolation};
 
 /// Generated from `wit/`: the imports `spin:sqlite` and `spin:variables` of a component.
@@ -49,10 +48,11 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_mins(3);
 /// What one component may use.
 #[derive(Default)]
 struct Grants {
-    /// The component's id in the manifest.
-    id: String,
-    variables: BTreeMap<String, SecretString>,
-    allowed_hosts: AllowedHosts,
+    /// The component's id.
+    id: &'static str,
+    variables: BTreeMap<&'static str, SecretString>,
+    /// The only host that it may send requests to.
+    farm: Option<FarmAddress>,
     database: Option<Database>,
 }
 
@@ -84,43 +84,29 @@ pub(crate) enum ComponentError {
     Failed(#[source] wasmtime::Error),
 }
 
-/// A handler for each component of the manifest, by its id. Compiled components are cached in `cache`, an absolute path that
-/// only this user may write to, because its files are run as native code.
+/// Loads the components from the files in `directory`, in the order of [`Component::ALL`]. Compiled components are cached in
+/// `cache`, an absolute path that only this user may write to, because its files are run as native code.
 pub(crate) fn load_components(
+    directory: &Path,
     cache: &Path,
-    manifest: &Manifest,
-    variables: &Variables,
+    settings: &Settings,
     database: &Database,
     drain: &InstanceDrain,
     own_farm: OwnFarm,
     metrics: &Arc<Metrics>,
-) -> Result<BTreeMap<String, Handler>> {
+) -> Result<Vec<(Component, Handler)>> {
     let engine = GuestEngine::start(cache)?;
     let client = Client::new(own_farm, Arc::clone(metrics));
-    manifest
-        .components
-        .iter()
-        .map(|(id, component)| {
-            let mut allowed_hosts = AllowedHosts::default();
-            for rule in &component.allowed_outbound_hosts {
-                allowed_hosts.allow(variables.fill(rule)?.expose_secret()).map_err(|error| {
-                    let text = format!("spin.toml: component {id:?} allows {rule:?}, which {error}");
-                    Error::new(error).context(text)
-                })?;
-            }
-            let filled = component
-                .variables
-                .iter()
-                .map(|(name, template)| Ok((name.clone(), variables.fill(template)?)))
-                .collect::<Result<_>>()?;
-            let grants = Grants {
-                id: id.clone(),
-                variables: filled,
-                allowed_hosts,
-                database: component.uses_database().then(|| database.clone()),
-            };
-            let handler = Handler::load(&engine, component, grants, &client, drain, metrics)?;
-            Ok((id.clone(), handler))
-        })
-        .collect()
+    let load = |component: Component| {
+        let grants = Grants {
+            id: component.id(),
+            variables: settings.variables(component),
+            farm: (component == Component::Edge).then(|| settings.farm_url.clone()),
+            database: Some(database.clone()),
+        };
+        let file = component.file(directory)?;
+        let handler = Handler::load(&engine, &file, grants, &client, drain, metrics)?;
+        Ok((component, handler))
+    };
+    Component::ALL.into_iter().map(load).collect()
 }

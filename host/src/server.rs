@@ -14,7 +14,6 @@ mod valid_keys;
 
 use std::{
     any::Any,
-    collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -34,8 +33,8 @@ use tracing::Span;
 use wasmtime_wasi_http::{Error, WasiBody};
 
 use crate::{
+    components::Component,
     db::Flow,
-    manifest::HttpTrigger,
     metrics::Metrics,
     runtime::{ComponentError, Handler, InstanceDrain, Isolation, RequestContext},
 };
@@ -59,7 +58,8 @@ const MAX_CONCURRENT_HASHES: usize = 2;
 const AGE_MS: HeaderName = HeaderName::from_static(wire::AGE_MS);
 
 pub(crate) struct Server {
-    routes: Vec<Route>,
+    /// In the order in which their routes are compared with a path.
+    components: Vec<(Component, Handler)>,
     health: Health,
     /// One permit for each connection.
     connections: Arc<Semaphore>,
@@ -77,13 +77,6 @@ pub(crate) struct Server {
     tasks: TaskTracker,
     warnings: Warnings,
     metrics: Arc<Metrics>,
-}
-
-struct Route {
-    /// As in the manifest; static, because it is a label of metrics.
-    pattern: &'static str,
-    trigger: HttpTrigger,
-    handler: Handler,
 }
 
 #[derive(Default)]
@@ -107,10 +100,8 @@ pub(crate) struct ServerLimits {
 }
 
 impl Server {
-    /// `handlers` has every component that the routes name.
     pub(crate) fn new(
-        routes: &[HttpTrigger],
-        handlers: &BTreeMap<String, Handler>,
+        components: Vec<(Component, Handler)>,
         instances: InstanceDrain,
         limits: ServerLimits,
         health: Health,
@@ -118,15 +109,9 @@ impl Server {
     ) -> Self {
         let ServerLimits { max_connections, max_connections_per_address, client_address_header, .. } =
             &limits;
-        let routes = routes.iter().filter_map(|trigger| {
-            let handler = handlers.get(&trigger.component)?.clone();
-            // Routes exist as long as the process.
-            Some(Route { pattern: trigger.route.clone().leak(), trigger: trigger.clone(), handler })
-        });
-        let routes = routes.collect();
         let are_addresses_limited = max_connections_per_address.is_some() || client_address_header.is_some();
         Self {
-            routes,
+            components,
             health,
             connections: Arc::new(Semaphore::new(*max_connections)),
             connections_by_address: AddressLimit::new(*max_connections, *max_connections_per_address),
@@ -156,21 +141,21 @@ impl Server {
         let method = request.method().clone();
         let path = request.uri().path();
         let is_own = own_pages::has(path);
-        let route = self.routes.iter().find(|route| !is_own && route.trigger.has(path));
+        let component = self.components.iter().find(|(component, _)| !is_own && component.has(path));
+        let route = component.map(|(component, _)| component.route());
         let reads_page = own_pages::reads_page(path, request.headers());
         let header = self.limits.client_address_header.as_ref();
         let client = ClientAddress::of(request.headers(), header, connection.peer);
         let exchange = Arc::new(Exchange::new(connection, client));
         let mut body = ResponseBody::begin(Arc::clone(&exchange), Arc::clone(&self.metrics));
-        let span =
-            route.map_or_else(Span::none, |route| request_head::begin_span(&mut request, route.pattern, &id));
+        let span = route.map_or_else(Span::none, |route| request_head::begin_span(&mut request, route, &id));
         let (head, arriving) = request.into_parts();
         let arriving = ArrivingBody::new(arriving, &head.headers, Arc::clone(&exchange));
         let request = Request::from_parts(head, arriving);
-        let dispatched = match route {
-            Some(route) => {
+        let dispatched = match component {
+            Some((_, handler)) => {
                 let trace = telemetry::context(&span);
-                self.dispatch(request, route, trace, &exchange, &mut body.place).await
+                self.dispatch(request, handler, trace, &exchange, &mut body.place).await
             }
             None if is_own => {
                 let is_draining = self.draining.is_cancelled();
@@ -209,16 +194,16 @@ impl Server {
         if exchange.connection.draining.is_cancelled() || !exchange.is_received.load(Ordering::Relaxed) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        self.metrics.responded(route.map_or(NO_ROUTE, |route| route.pattern), status, began.elapsed());
+        self.metrics.responded(route.unwrap_or(NO_ROUTE), status, began.elapsed());
         let sent = method != Method::HEAD;
         response.map(|content| body.with(content, sent, &self.unsent_responses))
     }
 
-    /// The response of the component at this route.
+    /// The response of a component.
     async fn dispatch(
         &self,
         mut request: Request<ArrivingBody>,
-        route: &Route,
+        handler: &Handler,
         trace: Option<Context>,
         exchange: &Arc<Exchange>,
         place: &mut Option<Place>,
@@ -248,8 +233,8 @@ impl Server {
         let client_disconnect = exchange.client_disconnect.clone();
         let until_response: Arc<dyn Any + Send + Sync> = Arc::clone(&exchange.hashing_place) as _;
         let context = RequestContext { client_disconnect, flow, trace, until_response: Some(until_response) };
-        let handled = route.handler.handle(request, isolation, context).await;
-        if let (Some(key), Ok(response)) = (key, &handled) {
+        let response = handler.handle(request, isolation, context).await;
+        if let (Some(key), Ok(response)) = (key, &response) {
             self.valid_keys.learn(key, response.status(), response.headers());
         }
         exchange.responded.cancel();
@@ -261,7 +246,7 @@ impl Server {
             }
             return Err(*error);
         }
-        handled.map_err(|error| {
+        response.map_err(|error| {
             if let Some(count) = self.warnings.component.record() {
                 tracing::error!(error = error_chain(&error), count, "a component gave no response");
             }

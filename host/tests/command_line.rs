@@ -16,6 +16,7 @@ use platen_harness::{
     loopback::{Loopback, full},
     operator::Operator,
     process::Process,
+    settings::built_components,
     wait::until_some,
 };
 use serde_json::{Value, json};
@@ -76,9 +77,9 @@ impl Platen {
 
     /// A report, and the exit status.
     fn check(&self, arguments: &[&str]) -> (i32, Report) {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spin.toml");
-        let manifest = manifest.to_str().expect("UTF-8");
-        let common = ["check", "--json", "--manifest", manifest, "--listen", "127.0.0.1:0"];
+        let components = built_components();
+        let components = components.to_str().expect("UTF-8");
+        let common = ["check", "--json", "--components", components, "--listen", "127.0.0.1:0"];
         let (status, output, errors) = self.run(&[&common[..], arguments].concat());
         let report = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}{errors}"));
         (status, Report(report))

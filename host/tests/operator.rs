@@ -69,7 +69,7 @@ fn with_the_json_log_format_errors_are_json_lines() {
         (&["account", "list", "--log-format", "json"][..], "there is no database at"),
         (&["account", "lists", "--log-format=json"], "unrecognized subcommand"),
         (&["up", "--listen", "nowhere", "--log-format", "json"], "invalid value 'nowhere'"),
-        (&["up", "--log-format", "json"], "there is no spin.toml"),
+        (&["up", "--farm-url", "http://127.0.0.1:9", "--log-format", "json"], "--farm-url needs a token"),
     ] {
         let error = operator.error(arguments);
         let lines: Vec<Value> = error.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -274,14 +274,7 @@ fn invites() {
 #[test]
 fn up_names_what_is_missing() {
     let operator = Operator::new();
-    let error = operator.error(&["up"]);
-    assert!(error.contains("there is no spin.toml"), "{error}");
-
-    let manifest = "spin_manifest_version = 2\n[application]\nname = \"a\"\n\
-        [[trigger.http]]\nroute = \"/...\"\ncomponent = \"edge\"\n\
-        [component.edge]\nsource = \"out/edge.wasm\"\n[component.edge.build]\ncommand = \"make edge\"\n";
-    operator.write("spin.toml", manifest);
-    let up = ["up", "--listen", "127.0.0.1:0", "--farm-url", "http://127.0.0.1:9"];
+    let up = ["up", "--listen", "127.0.0.1:0", "--farm-url", "http://127.0.0.1:9", "--components", "out"];
     let error = operator.error(&up);
     assert!(error.contains("PLATEN_FARM_TOKEN"), "{error}");
     for (urls, problem) in [
@@ -295,5 +288,5 @@ fn up_names_what_is_missing() {
     let operator =
         Operator { commands: operator.commands.env("PLATEN_FARM_TOKEN", "t"), directory: operator.directory };
     let error = operator.error(&up);
-    assert!(error.contains("there is no out/edge.wasm; build it with `make edge`"), "{error}");
+    assert!(error.contains("there is no out/platen_dashboard.wasm: build it"), "{error}");
 }

@@ -19,6 +19,7 @@ use platen_harness::{
     loopback::{Loopback, full},
     operator::Operator,
     process::{Process, rest_of_line},
+    settings::built_components,
     wait::{MAX_WAIT, until, until_some},
 };
 use prost::Message as _;
@@ -100,13 +101,12 @@ fn up(directory: &Path, environment: &[(&str, &str)]) -> Command {
         command.arg(format!("PLATEN_CHROMIUM={chromium}"));
     }
     command.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spin.toml");
     command
         .arg(env!("CARGO_BIN_EXE_platen"))
         .current_dir(directory)
         .arg("up")
-        .arg("--manifest")
-        .arg(manifest);
+        .arg("--components")
+        .arg(built_components());
     command.args(["--listen", "127.0.0.1:0", "--browsers", "1"]);
     command
 }

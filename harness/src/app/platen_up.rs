@@ -43,7 +43,7 @@ pub(super) async fn start(
         command.args(["--db", &location.address]);
     }
     command.args(["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
-    command.arg("--manifest").arg(&settings.manifest).args(&options.arguments);
+    command.arg("--components").arg(&settings.components).args(&options.arguments);
     if let Some(url) = &options.farm_url {
         command.args(["--farm-url", url]).env("PLATEN_FARM_TOKEN", FARM_TOKEN);
     }

@@ -21,7 +21,7 @@ use crate::{
     process::{Process, rest_of_line},
     procfs::{self, ProcessId},
     service::DatabaseLocation,
-    settings::Settings,
+    settings::{Settings, tests_dir},
     wait::MAX_WAIT,
 };
 
@@ -75,7 +75,7 @@ pub(super) async fn start(
     };
 
     let mut command = Command::new(spin);
-    command.arg("up").arg("--from").arg(&settings.manifest);
+    command.arg("up").arg("--from").arg(tests_dir().join("../spin.toml"));
     command.args(["--listen", "127.0.0.1:0", "--state-dir"]).arg(state);
     let cache = state.join("wasmtime.toml");
     fs::write(&cache, format!("[cache]\ndirectory = '{}'\n", parent.join("wasmtime-cache").display()))?;

@@ -21,10 +21,9 @@ use tokio::net::TcpListener;
 
 use super::{OutputArgs, up, up::Up};
 use crate::{
+    components::{self, Component},
     db::{Database, DbError, Location, Purpose},
-    manifest::Manifest,
     migrate::{self, VERSION},
-    variables::Variables,
 };
 
 /// Check the settings and this machine
@@ -55,11 +54,15 @@ impl Check {
     /// `matches` are the arguments of this command.
     pub(crate) async fn run(self, matches: &ArgMatches) -> Result<()> {
         let settings = settings(&Self::augment_args(Command::new("check")), matches);
-        let mut findings = Vec::new();
-        match Manifest::read(&self.up.manifest) {
-            Ok(manifest) => findings.extend(self.components(&manifest)),
-            Err(error) => findings.push(Finding::failed("components", &error)),
+        let mut findings = vec![self.components()];
+        if let Err(error) = self.up.settings(SecretString::default()) {
+            findings.push(Finding::failed("settings", &error));
         }
+        findings.extend(components::unknown_variables().map(|name| {
+            let text = format!("{name} is set, but no component has a setting of this name");
+            let cure = "Correct the name or unset it; docs/configuration.md has all settings";
+            Finding::warning("settings", text, cure)
+        }));
         findings.extend(self.database().await);
         for address in [Some(self.up.listen), self.up.metrics_listen].into_iter().flatten() {
             findings.push(match TcpListener::bind(address).await {
@@ -84,33 +87,15 @@ impl Check {
         Ok(())
     }
 
-    fn components(&self, manifest: &Manifest) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        for (id, component) in &manifest.components {
-            if !component.source.is_file() {
-                let cure = component.build_command().map(|command| format!("Build it: {command}"));
-                let text = format!("the component {id} is missing: {}", component.source.display());
-                findings.push(Finding::problem("components", text, cure));
-            }
+    fn components(&self) -> Finding {
+        let found = self.up.components().and_then(|directory| {
+            Component::ALL.iter().try_for_each(|component| component.file(&directory).map(drop))?;
+            Ok(directory)
+        });
+        match found {
+            Ok(directory) => Finding::ok("components", format!("they are in {}", directory.display())),
+            Err(error) => Finding::failed("components", &error),
         }
-        if findings.is_empty() {
-            let count = manifest.components.len();
-            let text = format!("{}: {count} components are there", self.up.manifest.display());
-            findings.push(Finding::ok("components", text));
-        }
-        let of_the_server = up::SERVER_VARIABLES.map(|name| (name, SecretString::default())).into();
-        if let Err(error) = Variables::resolve(&manifest.variables, of_the_server, |name| env::var(name).ok())
-        {
-            findings.push(Finding::failed("settings", &error));
-        }
-        for name in Variables::unknown(&manifest.variables, env::vars_os().map(|(name, _)| name)) {
-            findings.push(Finding::warning(
-                "settings",
-                format!("{name} is set, but {} has no variable of this name", self.up.manifest.display()),
-                "Correct the name or unset it; docs/configuration.md has all settings",
-            ));
-        }
-        findings
     }
 
     async fn database(&self) -> Vec<Finding> {

@@ -5,6 +5,7 @@
 //! the rows of their attempts are written.
 
 use std::{
+    env,
     fmt::Write as _,
     fs::DirBuilder,
     net::SocketAddr,
@@ -21,17 +22,16 @@ use clap::Args;
 use platen_farm::Farm;
 use platen_program::{MetricsRegistry, startup, telemetry};
 use platen_shared::farm_address::FarmAddress;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use tokio::{net::TcpSocket, runtime::Handle};
 
 use super::DatabaseArgs;
 use crate::{
+    components::{self, Settings},
     db::{Purpose, StatementMetrics},
-    manifest::Manifest,
     metrics::{self, Metrics},
-    runtime::{self, InstanceDrain, OWN_FARM_URL, OwnFarm},
+    runtime::{self, InstanceDrain, OWN_FARM_HOST, OwnFarm},
     server::{Health, Server, ServerLimits},
-    variables::Variables,
 };
 
 /// From the second signal to the exit, for the rows of attempts.
@@ -61,9 +61,9 @@ pub(crate) struct Up {
     #[arg(long, env = "PLATEN_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000")]
     pub(super) listen: SocketAddr,
 
-    /// Manifest of the application
-    #[arg(long, env = "PLATEN_MANIFEST", value_name = "FILE", default_value = "spin.toml")]
-    pub(super) manifest: PathBuf,
+    /// Directory with the WebAssembly components [default: that of the program]
+    #[arg(long, env = "PLATEN_COMPONENTS", value_name = "DIRECTORY")]
+    components: Option<PathBuf>,
 
     #[command(flatten)]
     pub(super) at: DatabaseArgs,
@@ -144,13 +144,38 @@ impl Up {
         }
     }
 
+    /// The directory of the components.
+    pub(super) fn components(&self) -> Result<PathBuf> {
+        match &self.components {
+            Some(directory) => Ok(directory.clone()),
+            None => Ok(env::current_exe()?.parent().unwrap_or(Path::new("/")).to_owned()),
+        }
+    }
+
+    /// The settings of the components.
+    pub(super) fn settings(&self, farm_token: SecretString) -> Result<Settings> {
+        let farm_url = self.farm_url.clone().unwrap_or_else(|| FarmAddress {
+            https: false,
+            authority: OWN_FARM_HOST.to_owned(),
+            path: String::new(),
+        });
+        Ok(Settings::read(farm_url, farm_token)?)
+    }
+
     /// A server that is ready to serve.
     async fn start(
         self,
         mut limits: ServerLimits,
         registry: MetricsRegistry,
     ) -> Result<(TcpSocket, Server, Option<Farm>)> {
-        let manifest = Manifest::read(&self.manifest)?;
+        let directory = self.components()?;
+        let farm_token = match self.farm_url {
+            Some(_) => token_of_farm(self.farm_token_file.as_deref())?,
+            // The farm of this process has none, but the variable must not be empty.
+            None => "none".into(),
+        };
+        let settings = self.settings(farm_token)?;
+        limits.client_address_header.clone_from(&settings.client_address_header);
         tracing::info!(database = %self.at.location(), "starting");
         make_private(&self.at.data)?;
         let mut database = self.at.open(Purpose::Serve).await?;
@@ -168,19 +193,8 @@ impl Up {
         let statements = database.statements.clone();
         let metrics = Arc::new(registry.register(|registry| Metrics::register(registry, &statements)));
 
-        for name in Variables::unknown(&manifest.variables, std::env::vars_os().map(|(name, _)| name)) {
-            tracing::warn!(name, "spin.toml has no variable for this variable of the environment");
-        }
-        let (farm_url, farm_token) = match &self.farm_url {
-            Some(url) => (url.to_string(), token_of_farm(self.farm_token_file.as_deref())?),
-            // Without an own token, but the variable must not be empty.
-            None => (OWN_FARM_URL.to_owned(), "none".into()),
-        };
-        let values = ["/docs".into(), farm_token, farm_url.into()];
-        let own = SERVER_VARIABLES.into_iter().zip(values).collect();
-        let variables = Variables::resolve(&manifest.variables, own, |name| std::env::var(name).ok())?;
-        if let Ok(header) = variables.fill("{{ client_address_header }}") {
-            limits.client_address_header = header.expose_secret().parse().ok();
+        for name in components::unknown_variables() {
+            tracing::warn!(name, "no component has a setting of this name");
         }
         let cache = self.at.data.canonicalize().map(|data| data.join("cache"))?;
         make_private(&cache)?;
@@ -189,10 +203,10 @@ impl Up {
         let reached = Arc::clone(&own_farm);
         let load = tokio::task::spawn_blocking(move || {
             let drain = InstanceDrain::default();
-            let handlers = runtime::load_components(
-                &cache, &manifest, &variables, &database, &drain, reached, &loading,
+            let components = runtime::load_components(
+                &directory, &cache, &settings, &database, &drain, reached, &loading,
             )?;
-            anyhow::Ok((manifest, handlers, drain))
+            anyhow::Ok((components, drain))
         });
         let sockets = [Some(&socket), metrics_socket.as_ref()].into_iter().flatten();
         let ports: Vec<u16> = sockets.map(|socket| Ok(socket.local_addr()?.port())).collect::<Result<_>>()?;
@@ -208,12 +222,12 @@ impl Up {
             }
             Ok(Some(farm))
         };
-        let ((manifest, handlers, drain), farm) = tokio::try_join!(async { load.await? }, start_farm)?;
+        let ((components, drain), farm) = tokio::try_join!(async { load.await? }, start_farm)?;
         if let Some(farm) = &farm {
             let _ = own_farm.set((farm.router(), Handle::current()));
         }
         let health = Health::new(checks, self.farm_url, farm.as_ref().map(Farm::readiness));
-        let server = Server::new(manifest.routes(), &handlers, drain, limits, health, metrics);
+        let server = Server::new(components, drain, limits, health, metrics);
 
         if let Some(socket) = metrics_socket {
             let listener = startup::listen(socket).context("cannot listen for metrics")?;
@@ -223,9 +237,6 @@ impl Up {
         Ok((socket, server, farm))
     }
 }
-
-/// The variables of `spin.toml` that the server sets.
-pub(super) const SERVER_VARIABLES: [&str; 3] = ["docs_url", "farm_token", "farm_url"];
 
 /// The token of the farm of --farm-url.
 pub(super) fn token_of_farm(file: Option<&Path>) -> Result<SecretString> {

@@ -43,12 +43,11 @@ pub(super) struct Client {
 }
 
 /// The farm of this process, once it has started, with the threads that it runs on. Components reach it at
-/// [`OWN_FARM_URL`].
+/// [`OWN_FARM_HOST`].
 pub(crate) type OwnFarm = Arc<OnceLock<(Router, Handle)>>;
 
 /// No host has this name: `.internal` is reserved for private use.
-pub(crate) const OWN_FARM_URL: &str = "http://farm.platen.internal";
-const OWN_FARM_HOST: &str = "farm.platen.internal";
+pub(crate) const OWN_FARM_HOST: &str = "farm.platen.internal";
 
 impl Client {
     pub(super) fn new(own_farm: OwnFarm, metrics: Arc<Metrics>) -> Self {

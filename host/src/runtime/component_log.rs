@@ -102,7 +102,7 @@ impl LineBuffer {
     fn emit(&mut self) {
         let text = String::from_utf8_lossy(&self.bytes);
         if !text.trim().is_empty() {
-            emit(&self.component.id, &line(text.trim()));
+            emit(self.component.id, &line(text.trim()));
         }
         self.bytes.clear();
     }

@@ -3,13 +3,14 @@
 //! `ProxyHandler` accepts any number of requests; [`crate::server`] limits them.
 
 use std::{
+    path::Path,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::{
     sync::{CancellationToken, WaitForCancellationFutureOwned},
@@ -34,7 +35,7 @@ use super::{
     engine::{GuestEngine, failed},
     state::{Outgoing, State},
 };
-use crate::{manifest, metrics::Metrics};
+use crate::metrics::Metrics;
 
 /// As in Spin, so that static data of a component is reused as often on both.
 const MAX_REQUESTS_PER_INSTANCE: usize = 128;
@@ -66,19 +67,12 @@ pub(crate) struct Handler {
 impl Handler {
     pub(super) fn load(
         engine: &GuestEngine,
-        component: &manifest::Component,
+        path: &Path,
         grants: Grants,
         client: &Client,
         drain: &InstanceDrain,
         metrics: &Arc<Metrics>,
     ) -> Result<Self> {
-        let (id, path) = (&grants.id, &component.source);
-        ensure!(
-            path.is_file(),
-            "component {id:?} is not built: there is no {}{}",
-            path.display(),
-            component.build_command().map(|build| format!("; build it with `{build}`")).unwrap_or_default()
-        );
         let prepare = || {
             let linker = linker(&engine.engine)?;
             let compiled = Component::from_file(&engine.engine, path)?;
@@ -86,7 +80,7 @@ impl Handler {
         };
         // Not a component, or not one for HTTP.
         let pre = prepare()
-            .map_err(|error| failed(error, format!("component {id:?} ({}) cannot be run", path.display())))?;
+            .map_err(|error| failed(error, format!("the component {} cannot be run", path.display())))?;
         let grants = Arc::new(grants);
         let instances = |max_memory_bytes, max_concurrent, max_total| {
             ProxyHandler::new(Instances {

@@ -1,16 +1,16 @@
 //! Checks and sends the HTTP requests of one component instance.
 //!
-//! Invariant: a request is sent only to an allowed host, and ends when the client for whom it is made
+//! Invariant: a request is sent only to the farm, and ends when the client for whom it is made
 //! disconnects; the farm of this process says how the job ended. An [`Error::InternalError`] of
 //! [`wire::DISCONNECTED_UNSENT`] means that no byte of the request was sent.
 
 use std::{sync::Arc, time::Duration};
 
 use futures::stream;
-use http::HeaderName;
+use http::{HeaderName, Uri};
 use http_body_util::{BodyExt as _, StreamBody};
 use platen_program::telemetry::{self, Context, OpenTelemetrySpanExt as _, Status};
-use platen_shared::wire;
+use platen_shared::{farm_address::FarmAddress, wire};
 use tokio::time::timeout;
 use tracing::{Span, info_span};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
@@ -58,6 +58,12 @@ fn begin_span(request: &mut http::Request<WasiBody>, trace: &Context) -> Span {
     span
 }
 
+/// Whether a URI has the scheme, host and port of the farm, as the component reads them, before names are resolved.
+fn is_of(farm: &FarmAddress, uri: &Uri) -> bool {
+    uri.scheme_str() == Some(if farm.https { "https" } else { "http" })
+        && uri.authority().is_some_and(|authority| authority.as_str() == farm.authority)
+}
+
 /// The rest of an exchange after the head of its response.
 type Transfer = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
@@ -68,11 +74,11 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _: Transfer,
     ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Transfer), Error>> + Send> {
-        if !self.grants.allowed_hosts.allows(request.uri()) {
+        if !self.grants.farm.as_ref().is_some_and(|farm| is_of(farm, request.uri())) {
             tracing::warn!(
                 component = self.grants.id,
                 host = request.uri().authority().map(http::uri::Authority::host),
-                "a component requested a host that its allowed_outbound_hosts do not list"
+                "a component requested a host other than the farm"
             );
             return Box::new(async { Err(Error::HttpRequestDenied) });
         }
@@ -126,4 +132,43 @@ fn bounded(body: WasiBody, idle_timeout: Duration, client_disconnect: ClientDisc
         }
     });
     StreamBody::new(frames).boxed_unsync()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_go_to_the_farm_only() {
+        for (farm, allowed, denied) in [
+            (
+                "http://127.0.0.1:3001",
+                &["http://127.0.0.1:3001/v1/jobs", "http://127.0.0.1:3001"][..],
+                &[
+                    "http://127.0.0.1:3002/",
+                    "http://127.0.0.1/",
+                    "https://127.0.0.1:3001/",
+                    "http://localhost:3001/",
+                    "http://[::1]:3001/",
+                    "http://127.0.0.1:3001@evil.example/",
+                    "http://user@127.0.0.1:3001/",
+                    "/relative",
+                ][..],
+            ),
+            (
+                "https://farm.example:443/path",
+                &["https://farm.example/path/v1/jobs"],
+                &["http://farm.example/", "https://farm.example.evil/", "https://a.farm.example/"],
+            ),
+            ("http://[::1]:8080", &["http://[::1]:8080/"], &["http://[::2]:8080/", "http://[::1]/"]),
+        ] {
+            let farm = farm.parse().unwrap();
+            for uri in allowed {
+                assert!(is_of(&farm, &uri.parse().unwrap()), "{farm} should allow {uri}");
+            }
+            for uri in denied {
+                assert!(!is_of(&farm, &uri.parse().unwrap()), "{farm} should deny {uri}");
+            }
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! `spin:sqlite` for components.
 //!
-//! Invariant: a component reaches the database only under the name `default`, and only if the manifest
-//! names it. The text of an error begins with the name of an [`Outcome`](platen_statements::Outcome). The error of a
+//! Invariant: a component reaches the database only under the name `default`. The text of an error begins with the name of an [`Outcome`](platen_statements::Outcome). The error of a
 //! statement has SQLite's message; that of a connection has no details.
 
 use platen_program::{
@@ -21,10 +20,10 @@ use super::{
     },
     state::State,
 };
-use crate::{
-    db::{self, Database, DbError, Value},
-    manifest::DEFAULT_DATABASE,
-};
+use crate::db::{self, Database, DbError, Value};
+
+/// The name of the database.
+const DEFAULT_DATABASE: &str = "default";
 
 impl Host for State {}
 impl HostConnection for State {}
@@ -44,7 +43,7 @@ impl HostConnectionWithStore<State> for HasSelf<State> {
     ) -> wasmtime::Result<Result<Resource<Database>, Error>> {
         store.with(|mut access| {
             let state = access.get();
-            // As on Spin: a component that may not use a database does not learn whether it exists.
+            // As on Spin: a component does not learn whether a database exists that it may not use.
             let Some(granted) = state.grants.database.as_ref().filter(|_| database == DEFAULT_DATABASE)
             else {
                 return Ok(Err(Error::AccessDenied));

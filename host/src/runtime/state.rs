@@ -1,7 +1,7 @@
 //! The state and the limits of a component instance, and its imports `spin:variables` and `wasi:http/client`.
 //!
-//! Invariant: a component can read only the variables that the manifest gives it. An instance handles up to 16 requests at once, so the only state of a single request here is
-//! its [`RequestContext`], by the request's task.
+//! Invariant: a component can read only its own variables. An instance handles up to 16 requests at once, so the only state
+//! of a single request here is its [`RequestContext`], by the request's task.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -105,7 +105,7 @@ impl variables::HostWithStore<State> for HasSelf<State> {
         accessor: &Accessor<State, Self>,
         name: String,
     ) -> wasmtime::Result<Result<String, VariableError>> {
-        Ok(accessor.with(|mut access| match access.get().grants.variables.get(&name) {
+        Ok(accessor.with(|mut access| match access.get().grants.variables.get(name.as_str()) {
             Some(value) => Ok(value.expose_secret().to_owned()),
             None => Err(VariableError::Undefined(name)),
         }))
