@@ -1,7 +1,8 @@
 -- Customers. Times in all tables are whole seconds since 1970 (UTC), days `YYYY-MM-DD` and months `YYYY-MM`.
 CREATE TABLE accounts (
     id TEXT PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
+    -- Without regard to the case of ASCII letters.
+    name TEXT NOT NULL UNIQUE COLLATE NOCASE,
     -- Attempts in a month; NULL is no limit, as in the two below.
     quota INTEGER CHECK (quota >= 0),
     requests_per_minute INTEGER CHECK (requests_per_minute > 0),

@@ -25,7 +25,7 @@ impl Email {
         let is_forbidden = |c: char| c.is_whitespace() || c.is_control() || "<>\"'(),;:\\".contains(c);
         let is_valid = text.len() <= MAX_EMAIL_BYTES
             && !text.contains(is_forbidden)
-            && name::shown(&text) == text
+            && text.chars().all(name::is_shown)
             && text
                 .split_once('@')
                 .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'));

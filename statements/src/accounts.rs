@@ -6,10 +6,14 @@ use platen_shared::{id::AccountId, name::Name};
 use serde_json::json;
 
 use crate::{
-    Backend, NameRefusal, Operator, Timestamp,
+    Backend, Operator, Timestamp,
     backend::{Query as _, record, values},
-    names::Known,
 };
+
+/// Another account has the name, in the same case or another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("another account has this name. Choose a different one")]
+pub struct NameTaken;
 
 record! {
     /// An account with its attempts of the month.
@@ -103,14 +107,11 @@ const SOME: &str =
 const BY_AGE: &str = select_accounts!("ORDER BY rowid");
 const BY_ID: &str = select_accounts!("WHERE id = ?2");
 const BY_ID_OR_NAME: &str = select_accounts!("WHERE id = ?2 OR name = ?2 ORDER BY id = ?2 DESC LIMIT 1");
-const NAMES: &str = "SELECT name FROM accounts WHERE id <> ?1";
 const EXISTS: &str = "SELECT 1 FROM accounts WHERE id = ?1";
-// Only if no account has got a name with which the new one was not compared.
-const CREATE: &str = "INSERT INTO accounts (id, name, quota, created_at, last_change) SELECT ?1, ?2, ?3, ?4, ?5 \
-    WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE name NOT IN (SELECT value FROM json_each(?6))) \
+const CREATE: &str = "INSERT INTO accounts (id, name, quota, created_at, last_change) VALUES (?1, ?2, ?3, ?4, ?5) \
     ON CONFLICT (name) DO NOTHING RETURNING id";
-const RENAME: &str = "UPDATE accounts SET name = ?2, last_change = ?3 WHERE id = ?1 AND NOT EXISTS \
-    (SELECT 1 FROM accounts a WHERE a.id <> ?1 AND a.name NOT IN (SELECT value FROM json_each(?4))) RETURNING id";
+const RENAME: &str = "UPDATE accounts SET name = ?2, last_change = ?3 WHERE id = ?1 \
+    AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.name = ?2 AND a.id <> ?1) RETURNING id";
 const SET_QUOTA: &str = "UPDATE accounts SET quota = ?2, last_change = ?3 WHERE id = ?1 RETURNING id";
 // The time of the first disabling is kept.
 const SET_DISABLED: &str = "UPDATE accounts SET \
@@ -168,52 +169,25 @@ impl<B: Backend> Operator<'_, B> {
         self.store.backend.first(BY_ID_OR_NAME, values![self.store.now, id_or_name]).await
     }
 
-    /// Creates an account, unless another one has this name or one that looks the same.
+    /// Creates an account, unless there is one with this name.
     pub async fn create_account(
         &self,
         name: &Name,
         quota: Option<u32>,
-    ) -> Result<Result<AccountId, NameRefusal>, B::Error> {
+    ) -> Result<Result<AccountId, NameTaken>, B::Error> {
         let id = AccountId::from_random(self.store.backend.random()?);
         let change = self.change("created account").account(id.as_str());
-        loop {
-            let known = match self.compared(name, "").await? {
-                Ok(known) => known,
-                Err(refusal) => return Ok(Err(refusal)),
-            };
-            let values = values![&id, name.as_str(), quota, self.store.now, change.clone(), known];
-            if self.store.backend.run(CREATE, values).await? {
-                return Ok(Ok(id));
-            }
-        }
+        let values = values![&id, name.as_str(), quota, self.store.now, change];
+        Ok(if self.store.backend.run(CREATE, values).await? { Ok(id) } else { Err(NameTaken) })
     }
 
-    /// Renames an account, unless another one has this name or one that looks the same; `false` if there is no such
-    /// account.
-    pub async fn rename_account(&self, id: &str, name: &Name) -> Result<Result<bool, NameRefusal>, B::Error> {
+    /// Renames an account, unless another one has this name; `false` if there is no such account.
+    pub async fn rename_account(&self, id: &str, name: &Name) -> Result<Result<bool, NameTaken>, B::Error> {
         let change = self.change("renamed account").account(id);
-        loop {
-            let known = match self.compared(name, id).await? {
-                Ok(known) => known,
-                Err(refusal) => return Ok(Err(refusal)),
-            };
-            if self.store.backend.run(RENAME, values![id, name.as_str(), change.clone(), known]).await? {
-                return Ok(Ok(true));
-            }
-            if !self.store.backend.exists(EXISTS, values![id]).await? {
-                return Ok(Ok(false));
-            }
+        if self.store.backend.run(RENAME, values![id, name.as_str(), change]).await? {
+            return Ok(Ok(true));
         }
-    }
-
-    /// The names of all accounts but one, as a JSON array, if none of them is like this one.
-    async fn compared(&self, name: &Name, except: &str) -> Result<Result<String, NameRefusal>, B::Error> {
-        let known = Known::new(self.store.backend.all(NAMES, values![except]).await?);
-        if known.contains(name) {
-            return Ok(Err(NameRefusal::Taken));
-        }
-        let compared = known.json();
-        Ok(known.look_alike(name).map_or(Ok(compared), |other| Err(NameRefusal::LooksLike(other))))
+        Ok(if self.store.backend.exists(EXISTS, values![id]).await? { Err(NameTaken) } else { Ok(false) })
     }
 
     /// Changes a quota, `None` being unlimited; `false` if there is no such account.

@@ -10,9 +10,8 @@ use platen_shared::{
 };
 
 use crate::{
-    AccountScope, Backend, NameRefusal, Operator, OwnerScope, Timestamp,
+    AccountScope, Backend, Operator, OwnerScope, Timestamp,
     backend::{Query as _, record, values},
-    names::Known,
     scope::Scoped,
 };
 
@@ -84,36 +83,19 @@ const OWNER: &str = "SELECT account_id FROM api_keys WHERE id = ?1 AND NOT is_te
 const OWNER_BY_HASH: &str = "SELECT account_id FROM api_keys WHERE hash = ?1 AND NOT is_temporary";
 const LIST: Scoped = Scoped::new(select_keys!("AND account_id = ?1 ORDER BY k.rowid DESC"));
 const GET: Scoped = Scoped::new(select_keys!("AND account_id = ?1 AND k.id = ?2"));
-// Keys may have equal names: a rolled key has the name of the one that it replaces.
-const NAMES: Scoped =
-    Scoped::new("SELECT DISTINCT name FROM api_keys WHERE account_id = ?1 AND id <> ?2 AND NOT is_temporary");
-/// Only if no key of the account has got a name with which the new one was not compared.
-macro_rules! compared {
-    ($names:literal, $key:literal) => {
-        concat!(
-            "NOT EXISTS (SELECT 1 FROM api_keys o WHERE o.account_id = ?1 AND NOT o.is_temporary AND o.id <> ",
-            $key,
-            " AND o.name NOT IN (SELECT value FROM json_each(",
-            $names,
-            "))) RETURNING id"
-        )
-    };
-}
-const CREATE: Scoped = Scoped::new(concat!(
+const CREATE: Scoped = Scoped::new(
     "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, last_change, expires_at) \
-     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE ",
-    compared!("?9", "?2")
-));
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id",
+);
 // The new key has the name and the lifetime of the other one, which the trigger `api_keys_rolled` lets expire.
 const ROLL: Scoped = Scoped::new(
     "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, last_change, expires_at) \
      SELECT ?1, ?2, name, ?3, ?4, ?5, ?6, ?5 + expires_at - created_at FROM api_keys \
      WHERE account_id = ?1 AND id = ?7 AND NOT is_temporary RETURNING id",
 );
-const RENAME: Scoped = Scoped::new(concat!(
-    "UPDATE api_keys SET name = ?3, last_change = ?4 WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary AND ",
-    compared!("?5", "?2")
-));
+const RENAME: Scoped = Scoped::new(
+    "UPDATE api_keys SET name = ?3, last_change = ?4 WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
+);
 const SET_EXPIRY: Scoped = Scoped::new(
     "UPDATE api_keys SET expires_at = ?3, last_change = ?4 \
      WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
@@ -163,50 +145,22 @@ impl<B: Backend> AccountScope<'_, B> {
         self.first(GET, values![id]).await
     }
 
-    /// Creates a key that expires at a time, or does not expire, unless another key has a different name that looks
-    /// the same.
+    /// Creates a key that expires at a time, or does not expire.
     pub async fn create_key(
         &self,
         name: &Name,
         expires_at: Option<i64>,
-    ) -> Result<Result<(KeyId, ApiKey), NameRefusal>, B::Error> {
+    ) -> Result<(KeyId, ApiKey), B::Error> {
         let (id, key) = self.random_key()?;
-        loop {
-            let known = match self.compared(name, id.as_str()).await? {
-                Ok(known) => known,
-                Err(refusal) => return Ok(Err(refusal)),
-            };
-            let (change, now) = (self.change("created key"), self.now());
-            let values =
-                values![&id, name.as_str(), key.display_prefix(), key.hash(), now, change, expires_at, known];
-            if self.run(CREATE, values).await? {
-                return Ok(Ok((id, key)));
-            }
-        }
+        let (change, now) = (self.change("created key"), self.now());
+        let values = values![&id, name.as_str(), key.display_prefix(), key.hash(), now, change, expires_at];
+        self.run(CREATE, values).await?;
+        Ok((id, key))
     }
 
-    /// Renames a key, unless another one has a different name that looks the same; `false` if there is no such key.
-    pub async fn rename_key(&self, id: &str, name: &Name) -> Result<Result<bool, NameRefusal>, B::Error> {
-        loop {
-            let known = match self.compared(name, id).await? {
-                Ok(known) => known,
-                Err(refusal) => return Ok(Err(refusal)),
-            };
-            let change = self.change("renamed key");
-            if self.run(RENAME, values![id, name.as_str(), change, known]).await? {
-                return Ok(Ok(true));
-            }
-            if self.key(id).await?.is_none() {
-                return Ok(Ok(false));
-            }
-        }
-    }
-
-    /// The names of all keys but one, as a JSON array, if none of them differs from this one and looks like it.
-    async fn compared(&self, name: &Name, except: &str) -> Result<Result<String, NameRefusal>, B::Error> {
-        let known = Known::new(self.all(NAMES, values![except]).await?);
-        let compared = known.json();
-        Ok(known.look_alike(name).map_or(Ok(compared), |other| Err(NameRefusal::LooksLike(other))))
+    /// Renames a key; `false` if there is no such key.
+    pub async fn rename_key(&self, id: &str, name: &Name) -> Result<bool, B::Error> {
+        self.run(RENAME, values![id, name.as_str(), self.change("renamed key")]).await
     }
 
     /// Creates a key that is valid for a number of seconds, and with a template for that one only; `None` if the

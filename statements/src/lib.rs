@@ -18,7 +18,6 @@ pub mod invites;
 pub mod keys;
 pub mod limits;
 pub mod members;
-mod names;
 mod outage;
 pub mod requests;
 pub mod retention;
@@ -32,9 +31,9 @@ mod timestamp;
 pub mod usage;
 pub mod users;
 
+pub use accounts::NameTaken;
 pub use backend::{Backend, DataError, Row, Value};
 pub use current_user::{CurrentUser, Membership};
-pub use names::NameRefusal;
 pub use outage::{Outage, Verdict};
 pub use retry::{Outcome, RETRY_TIME, repeated};
 pub use scope::{AccountScope, Operator, OwnerScope, Store};

@@ -55,7 +55,7 @@ async fn every_change_of_keys_and_templates_has_an_audit_entry() {
     let operator = fixture.store.command_line();
     let account = fixture.account().await;
     let owned = operator.account_scope(&account);
-    let (key, _) = owned.create_key(&Name::parse("k").unwrap(), None).await.unwrap().unwrap();
+    let (key, _) = owned.create_key(&Name::parse("k").unwrap(), None).await.unwrap();
     assert!(owned.set_key_disabled(key.as_str(), true).await.unwrap());
     assert!(owned.delete_key(key.as_str()).await.unwrap());
     assert!(!owned.delete_key(key.as_str()).await.unwrap());
@@ -118,7 +118,7 @@ impl Attempts {
         let account = fixture.account().await;
         operator.set_quota(account.as_str(), Some(quota)).await.unwrap();
         let created = operator.account_scope(&account).create_key(&Name::parse("k").unwrap(), None).await;
-        let (_, key) = created.unwrap().unwrap();
+        let (_, key) = created.unwrap();
         Self { fixture, account, key }
     }
 

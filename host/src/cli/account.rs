@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
 use platen_shared::name::Name;
 use platen_statements::{
-    NameRefusal, Operator,
+    Operator,
     accounts::{Account, AccountContents},
     limits::NewLimits,
 };
@@ -102,10 +102,8 @@ impl AccountCommand {
             Self::Create { name, quota, common } => {
                 let admin = common.open().await?;
                 let name = Name::parse(&name)?;
-                let id = admin.operator().create_account(&name, quota.0).await?;
-                let id = match id {
-                    Err(NameRefusal::Taken) => bail!("there is an account {:?} already", name.as_str()),
-                    other => other?,
+                let Ok(id) = admin.operator().create_account(&name, quota.0).await? else {
+                    bail!("there is an account {:?} already", name.as_str())
                 };
                 let created = admin.account(id.as_str()).await?;
                 common.output.print(&created, |account| {

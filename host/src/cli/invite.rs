@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use platen_shared::{email::Email, id::AccountId, name::Name};
 use platen_statements::{
-    NameRefusal, Timestamp,
+    NameTaken, Timestamp,
     invites::{Invite, InviteRefusal, InviteTarget},
     members::Role,
 };
@@ -115,9 +115,7 @@ async fn own_account(admin: &Admin, email: &Email) -> Result<Option<AccountId>> 
     let name = Name::parse(OWN_ACCOUNT)?;
     Ok(Some(match operator.create_account(&name, None).await? {
         Ok(id) => id,
-        Err(NameRefusal::Taken) => admin.account(OWN_ACCOUNT).await?.id,
-        // Such as `Default`.
-        Err(NameRefusal::LooksLike(other)) => admin.account(&other).await?.id,
+        Err(NameTaken) => admin.account(OWN_ACCOUNT).await?.id,
     }))
 }
 

@@ -109,7 +109,7 @@ impl KeyCommand {
                 let name = Name::parse(&name)?;
                 let account = admin.account(&account).await?;
                 let end = last_day.end(admin.now())?;
-                let (id, key) = admin.operator().account_scope(&account.id).create_key(&name, end).await??;
+                let (id, key) = admin.operator().account_scope(&account.id).create_key(&name, end).await?;
                 print_new(&common, account, id, name.as_str(), &key)
             }
             Self::Roll { of: KeyArgs { id, common }, grace } => {
@@ -124,7 +124,7 @@ impl KeyCommand {
             }
             Self::Rename { of, name } => {
                 let name = Name::parse(&name)?;
-                change(of, "renamed", async |owned, id| Ok(owned.rename_key(id, &name).await??)).await
+                change(of, "renamed", async |owned, id| owned.rename_key(id, &name).await).await
             }
             Self::LastDay { of, last_day } => {
                 change(of, "changed", async |owned, id| {

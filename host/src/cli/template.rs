@@ -82,7 +82,7 @@ impl TemplateCommand {
                     Some(id) => owned.template(id).await?,
                     None => None,
                 };
-                let name = Name::parse_or_keep(&name, stored.as_ref().map(|stored| stored.name.as_str()))?;
+                let name = Name::parse(&name)?;
                 let options = options.or(stored.map(|stored| stored.options)).unwrap_or_default();
                 let record = TemplateRecord::new(name, &html, options)?;
                 let foreign_tags = template::foreign_tags(&html);

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::{AttachmentName, Base64, Date, InvalidOptions, InvoiceXml, MetadataText, MimeType, PdfPassword};
-use crate::{limits, locale::Locale, name::one_case};
+use crate::{limits, locale::Locale};
 
 /// What a PDF has beyond the pages that the browser prints.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -72,6 +73,12 @@ impl DocumentOptions {
             Ok(())
         }
     }
+}
+
+/// A name without regard to case and normal form. Upper case and then lower case makes `ß` equal to `SS`, and both small
+/// sigmas equal.
+fn one_case(name: &str) -> String {
+    name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfkc().collect()
 }
 
 /// The metadata of a PDF.

@@ -33,13 +33,8 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
     let (name_text, expires_text) = (form.text("name"), form.text("expires"));
     let parsed = (Name::parse(&name_text), parse_expiry(&expires_text, account.now()));
     if let (Ok(name), Ok(expires_at)) = &parsed {
-        return match account.create_key(name, *expires_at).await? {
-            Ok((id, key)) => Ok(redirect_to_new(context, &id, &key)),
-            Err(refusal) => {
-                let name = Field::invalid(name_text, &refusal);
-                Ok(show(context, name, Field::valid(expires_text)).await?.with_status(422))
-            }
-        };
+        let (id, key) = account.create_key(name, *expires_at).await?;
+        return Ok(redirect_to_new(context, &id, &key));
     }
     let (name, expires) = (Field::parsed(&name_text, parsed.0), Field::parsed(&expires_text, parsed.1));
     Ok(show(context, name, expires).await?.with_status(422))
@@ -61,14 +56,16 @@ pub(crate) async fn resume_key(context: &Context<'_>, id: &str, form: &Form) -> 
 
 pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let entered = form.text("name");
-    let name = match Name::parse(&entered) {
-        Ok(name) => match context.account()?.rename_key(id, &name).await? {
-            Ok(found) => return redirect_if_found(found, &format!("{PATH}/{id}"), "key-renamed"),
-            Err(refusal) => Field::invalid(entered, &refusal),
-        },
-        Err(error) => Field::invalid(entered, &error),
-    };
-    Ok(show_key(context, id, Some(name), None).await?.with_status(422))
+    match Name::parse(&entered) {
+        Ok(name) => {
+            let found = context.account()?.rename_key(id, &name).await?;
+            redirect_if_found(found, &format!("{PATH}/{id}"), "key-renamed")
+        }
+        Err(error) => {
+            let name = Field::invalid(entered, &error);
+            Ok(show_key(context, id, Some(name), None).await?.with_status(422))
+        }
+    }
 }
 
 pub(crate) async fn set_expiry(context: &Context<'_>, id: &str, form: &Form) -> PageResult {

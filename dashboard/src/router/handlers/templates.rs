@@ -112,8 +112,7 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
         let editing = Editing { saved: saved.as_ref(), is_unsaved: true, ..Editing::of(form) };
         Ok(show_editor(context, editing)?.with_status(422))
     };
-    let stored = saved.as_ref().map(|saved| saved.template.name.as_str());
-    let name = match Name::parse_or_keep(&entered.name.value, stored) {
+    let name = match Name::parse(&entered.name.value) {
         Ok(name) => name,
         Err(error) => {
             let name = Field::invalid(&entered.name.value, &error);
