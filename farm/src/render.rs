@@ -20,7 +20,6 @@ mod rendering;
 mod script;
 mod settle;
 mod static_page;
-mod static_scripts;
 mod virtual_time;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};

@@ -14,7 +14,7 @@ use super::{
     main_thread::{self, RendererMetrics},
     remaining_wait::RemainingWait,
     rendering::{Clock, Rendering},
-    script, static_page, static_scripts,
+    script, static_page,
     virtual_time::{self, VirtualTimeDriver},
 };
 use crate::{
@@ -119,15 +119,6 @@ async fn pass_wait(
         // The job has waited for their requests already.
         left.since = rendering.load_state().since;
     }
-    if script_ran
-        && !rendering.has_condition()
-        && scripts_have_ended(rendering).await?
-        && stays_static(rendering).await?
-        && static_scripts::still_have_ended(rendering).await?
-        && !changes(rendering)
-    {
-        return Ok(Some(Waiting::Skipped));
-    }
     // A script may run in what follows.
     rendering.script_ran = true;
     // An animation that was created before the first frame starts up to one frame later. The first frame must
@@ -200,15 +191,6 @@ pub(super) async fn is_static(rendering: &Rendering<'_>) -> Result<bool, JobErro
     }
     let markup = static_page::markup(rendering).await?;
     Ok(markup.is_some_and(|markup| !static_page::may_change(&markup)) && !changes(rendering))
-}
-
-/// Whether a loaded page whose scripts may have run is proven to be static.
-async fn scripts_have_ended(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
-    let state = rendering.load_state();
-    // Only the markup of the first document is known.
-    let is_known =
-        rendering.runs_scripts && rendering.clock == Clock::Virtual && state.loaded && state.documents == 1;
-    Ok(is_known && !changes(rendering) && static_scripts::have_ended(rendering).await? && !changes(rendering))
 }
 
 /// Whether a page that was static is still so after its first frame, which starts to load lazy images.

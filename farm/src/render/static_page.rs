@@ -2,7 +2,7 @@
 //!
 //! A page is static if all of these conditions hold:
 //! 1. No script of it has run (`ScriptDuration` of `Performance.getMetrics` has not grown). Without a script
-//!    it has no timers, callbacks or handlers. Or those that have run cannot run again (`static_scripts`).
+//!    it has no timers, callbacks or handlers.
 //! 2. No animation or transition was created in any tree of the document (`Animation` domain).
 //! 3. It has one frame, no request in progress, no worker and no socket, and all its images are known to have
 //!    one frame (`page_events`, [`is_still`]).
@@ -25,7 +25,7 @@ use super::rendering::Rendering;
 use crate::error::JobError;
 
 /// Elements that change without a script.
-pub(super) const CHANGING_ELEMENTS: &str = "animate animateMotion animateTransform set discard video audio marquee progress \
+const CHANGING_ELEMENTS: &str = "animate animateMotion animateTransform set discard video audio marquee progress \
     iframe frame object embed portal fencedframe bgsound applet";
 /// Attributes that change the page: a focused field has a blinking caret, and `http-equiv` can refresh the
 /// page.
@@ -37,7 +37,7 @@ pub(super) fn may_change(markup: &str) -> bool {
     has_changing_part(markup) || has_handler(markup)
 }
 
-pub(super) fn has_changing_part(markup: &str) -> bool {
+fn has_changing_part(markup: &str) -> bool {
     let bytes = markup.as_bytes();
     let elements: Vec<&str> = CHANGING_ELEMENTS.split(' ').collect();
     let starts = |at: usize, name: &str| {
@@ -57,7 +57,7 @@ pub(super) fn has_changing_part(markup: &str) -> bool {
 }
 
 /// Whether markup has an attribute with the name of the handler of an event, such as `onresize`.
-pub(super) fn has_handler(markup: &str) -> bool {
+fn has_handler(markup: &str) -> bool {
     markup.match_indices('=').any(|(at, _)| {
         let text = markup.as_bytes()[..at].trim_ascii_end();
         let start =

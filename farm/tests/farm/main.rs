@@ -43,7 +43,6 @@ mod pdf_width;
 mod reader;
 mod scrolling;
 mod shown;
-mod static_scripts;
 mod support;
 mod virtual_time;
 
@@ -97,7 +96,6 @@ fn main() -> ExitCode {
         reader::TESTS,
         scrolling::TESTS,
         shown::TESTS,
-        static_scripts::TESTS,
         virtual_time::TESTS,
     ]
     .concat();

@@ -15,7 +15,8 @@ use platen_harness::procfs;
 use platen_shared::format::WaitUntil;
 
 use crate::support::{
-    GREEN, GREEN_PAGE, Shared, colour, farm_process::FarmProcess, html, middle, pdf, png, to, url, waiting,
+    GREEN, GREEN_PAGE, Shared, colour, farm_process::FarmProcess, html, middle, pages, pdf, png, to, url,
+    waiting,
 };
 
 tests! {
@@ -23,6 +24,7 @@ tests! {
     "a PDF has what a page loads when it is printed" => printing,
     "the callbacks of a page have run before it is captured" => callbacks,
     "the network is idle when no request of the page can end any more" => network,
+    "a page changes within its wait, whatever its scripts have left to happen" => changing,
     "a wait is skipped only if nothing can change" => stillness,
     "stalled renderers do not shorten a wait" => stalls,
 }
@@ -162,6 +164,17 @@ async fn network(shared: Arc<Shared>) {
     let mut page = url(&site.at("/worker"));
     page.options.wait_until = WaitUntil::NetworkIdle;
     shared.expect_green(&page).await;
+}
+
+async fn changing(shared: Arc<Shared>) {
+    let shared = &shared;
+    let files = pages(include_str!("page_time/changing.html")).into_iter().map(|(name, page)| async move {
+        let page = format!("{HEAD}{}", shared.site.fill(page));
+        (name, middle(&shared.file(&waiting(html(&page), 2_000.0)).await))
+    });
+    let files: Vec<_> = stream::iter(files).buffered(2).collect().await;
+    let wrong: Vec<_> = files.iter().filter(|(_, colour)| *colour != GREEN).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// Two frames of one pixel: red for a tenth of a second, then green.
