@@ -144,9 +144,7 @@ fn mix(comparison: &Comparison) -> [Aim; 2] {
 
 fn waits(comparison: &Comparison) -> Vec<Aim> {
     let p50 = |page| p50(comparison, page, Kind::Farm);
-    let cpu = |page| cpu(comparison, page, Kind::Farm);
     let beyond_load = |page| Some(p50(page)? - p50("invoice-png")?);
-    let script = "`waitForTimeout: 3000` relative to `load`, page whose script has ended";
     vec![
         Aim::ms("p50 of `networkidle` beyond `load`, static page", 30.0, beyond_load("idle-png")),
         Aim::ms(
@@ -154,8 +152,6 @@ fn waits(comparison: &Comparison) -> Vec<Aim> {
             150.0,
             beyond_load("wait-10000-png"),
         ),
-        Aim::ratio(format!("CPU time of {script}"), 1.5, divided(cpu("script-wait-png"), cpu("script-png"))),
-        Aim::ratio(format!("p50 of {script}"), 1.5, divided(p50("script-wait-png"), p50("script-png"))),
         Aim::ratio(
             "p50 of an animated page of 1.2 s relative to real time".to_owned(),
             0.5,
