@@ -5,6 +5,7 @@
 mod animations;
 mod background_work;
 mod capture;
+mod conditions;
 mod documents;
 mod elements;
 mod frame_loop;
@@ -21,6 +22,8 @@ mod script;
 mod settle;
 mod static_page;
 mod virtual_time;
+mod wait_plan;
+mod waits;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

@@ -83,6 +83,14 @@ pub(super) struct RendererMetrics {
     pub(super) layouts: f64,
 }
 
+impl RendererMetrics {
+    /// Whether a script has run since the CPU time of scripts was `before`.
+    #[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
+    pub(super) fn has_run_since(self, before: f64) -> bool {
+        self.script != before
+    }
+}
+
 /// Reads the metrics. The main thread answers after its earlier tasks.
 pub(super) async fn metrics(session: &Session) -> Result<RendererMetrics, CdpError> {
     let metrics = session.call(&GetMetricsParams {}).await?.metrics;

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::{
     load_state::{LoadState, MAX_OPEN_TIME},
     rendering::Rendering,
+    wait_plan::Awaited,
 };
 
 /// The network is idle after this time without a request in progress.
@@ -35,16 +36,23 @@ impl Rendering<'_> {
 
     /// Whether the page is waited for after its milestone.
     pub(super) fn waits(&self) -> bool {
-        self.waits_for_idle_network() || self.wait_ms > 0.0 || self.has_condition()
+        self.awaited() != Awaited::Nothing
     }
 
     pub(super) fn waits_for_idle_network(&self) -> bool {
         self.job.options.wait_until == WaitUntil::NetworkIdle
     }
 
-    /// Whether the page must come to something that only it knows.
-    pub(super) fn has_condition(&self) -> bool {
-        self.job.options.wait_for_selector.is_some() || self.job.options.wait_for_function.is_some()
+    /// What is waited for after the milestone.
+    pub(super) fn awaited(&self) -> Awaited {
+        let options = &self.job.options;
+        if options.wait_for_selector.is_some() || options.wait_for_function.is_some() {
+            Awaited::Condition
+        } else if self.waits_for_idle_network() || self.wait_ms > 0.0 {
+            Awaited::Time
+        } else {
+            Awaited::Nothing
+        }
     }
 
     /// Whether to wait for fonts, images and style sheets.
@@ -78,27 +86,34 @@ pub(super) struct RemainingWait {
     /// The network is to be idle.
     network_idle: bool,
     /// The network was not idle in time.
-    pub(super) was_cut_off: bool,
+    was_cut_off: bool,
     /// Until when real time has been subtracted.
     pub(super) at: Instant,
 }
 
 impl RemainingWait {
+    /// The wait of a job whose document has reached its milestone.
+    pub(super) fn new(rendering: &Rendering<'_>) -> Self {
+        Self {
+            since: rendering.load_state().since,
+            ..Self::begin(
+                rendering.waits_for_idle_network(),
+                rendering.wait_ms,
+                rendering.awaited() == Awaited::Condition,
+                rendering.last_wait(),
+                rendering.deadline,
+            )
+        }
+    }
+
     /// A wait for the network to be idle, if `network_idle`, and then for `fixed_ms`, and at the same time for
-    /// conditions, if `condition`. `since` is when the latest request started or ended. `last` is when a wait for a request ends.
-    pub(super) fn new(
-        network_idle: bool,
-        fixed_ms: f64,
-        condition: bool,
-        since: Option<Instant>,
-        last: Instant,
-        deadline: Instant,
-    ) -> Self {
+    /// conditions, if `condition`. `last` is when a wait for a request ends.
+    fn begin(network_idle: bool, fixed_ms: f64, condition: bool, last: Instant, deadline: Instant) -> Self {
         let at = Instant::now();
         let left_ms = deadline.saturating_duration_since(at).as_secs_f64() * 1_000.0;
         Self {
             idle_ms: if network_idle { NETWORK_IDLE_MS } else { 0.0 },
-            since,
+            since: None,
             fixed_ms,
             condition_ms: condition.then_some(left_ms),
             last,
@@ -106,6 +121,11 @@ impl RemainingWait {
             was_cut_off: false,
             at,
         }
+    }
+
+    /// Whether nothing is open that a wait for the network to be idle has left out.
+    pub(super) fn is_complete(&self, state: &LoadState) -> bool {
+        !self.network_idle || !self.was_cut_off && !state.is_requesting(Instant::now())
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -171,14 +191,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn real_time_counts_in_full() {
         let deadline = Instant::now() + Duration::from_secs(30);
-        let mut wait = RemainingWait::new(false, 3_000.0, false, None, deadline, deadline);
+        let mut wait = RemainingWait::begin(false, 3_000.0, false, deadline, deadline);
         for late_ms in [16, 400, 1_600, 984] {
             assert!(!wait.is_over());
             advance(Duration::from_millis(late_ms)).await;
             wait.pass_real_time(&LoadState::empty());
         }
         assert!(wait.is_over());
-        let mut wait = RemainingWait::new(false, 100.0, false, None, deadline, deadline);
+        let mut wait = RemainingWait::begin(false, 100.0, false, deadline, deadline);
         advance(Duration::from_millis(100)).await;
         wait.at = Instant::now();
         wait.pass_real_time(&LoadState::empty());
@@ -190,7 +210,7 @@ mod tests {
         let (now, deadline) = (Instant::now(), Instant::now() + Duration::from_secs(30));
         let stops_for = |network_idle, condition, seconds| {
             let last = now + Duration::from_secs(seconds);
-            RemainingWait::new(network_idle, 700.0, condition, None, last, deadline).request_timeout_ms()
+            RemainingWait::begin(network_idle, 700.0, condition, last, deadline).request_timeout_ms()
         };
         for (found, expected) in [
             (stops_for(false, false, 28), 700.0),

@@ -20,9 +20,26 @@ use base64::{
 use chromiumoxide_cdp::cdp::browser_protocol::page::{GetFrameTreeParams, GetResourceContentParams};
 use platen_cdp::{CdpError, MIN_CUT_STRING_BYTES};
 use platen_shared::job::Source;
+use tokio::time::Instant;
 
-use super::rendering::Rendering;
+use super::{main_thread, rendering::Rendering};
 use crate::error::JobError;
+
+/// Whether the page is proven to be static.
+pub(super) async fn is_static(rendering: &Rendering<'_>) -> Result<bool, JobError> {
+    let now = main_thread::metrics(rendering.session).await?;
+    if now.has_run_since(rendering.script_time_before) || rendering.load_state().may_change {
+        return Ok(false);
+    }
+    let markup = markup(rendering).await?;
+    Ok(markup.is_some_and(|markup| !may_change(&markup)) && !changes(rendering))
+}
+
+/// Whether the page has something that may change it: an animation, a frame, a worker, a request in progress.
+pub(super) fn changes(rendering: &Rendering<'_>) -> bool {
+    let state = rendering.load_state();
+    state.may_change || state.needs_real_time || state.is_requesting(Instant::now())
+}
 
 /// Elements that change without a script.
 const CHANGING_ELEMENTS: &str = "animate animateMotion animateTransform set discard video audio marquee progress \

@@ -23,7 +23,7 @@ use platen_shared::{
 use super::{super::disable_scripts, emulate_print};
 use crate::{
     error::JobError,
-    render::{animations, frame_loop, header_templates::MARK_SIZE, rendering::Rendering, settle},
+    render::{animations, frame_loop, header_templates::MARK_SIZE, rendering::Rendering, static_page},
 };
 
 /// The options of the file that has only the first page, or of a single page; `None` if that page is like the others, or
@@ -53,7 +53,7 @@ const BEFORE_PRINT: &str = "EventTarget.prototype.dispatchEvent.call(window, new
 /// Shows the page once what printing shows it, and then ends its scripts and stops its animations, so that all prints are of the
 /// same page. A page in which nothing can change stays as it is, and can be used again.
 pub(super) async fn freeze(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    if settle::is_static(rendering).await? {
+    if static_page::is_static(rendering).await? {
         return Ok(());
     }
     if rendering.runs_scripts {
