@@ -169,7 +169,10 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
         let now = rendering.load_state();
         let has_static_markup =
             || matches!(&job.source, Source::Html(html) if !static_page::may_change(html.as_str()));
-        let is_static = !rendering.script_ran && !now.may_change && now.requests == 0 && has_static_markup();
+        let is_static = !rendering.script_ran
+            && !now.activity.may_change
+            && now.requests.open == 0
+            && has_static_markup();
         Ok(RenderedPage { file, is_static })
     };
     let done = tokio::select! {

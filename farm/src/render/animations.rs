@@ -66,7 +66,7 @@ pub(super) async fn finish(rendering: &mut Rendering<'_>) -> Result<(), JobError
     let mut rounds = 0;
     let mut quiet_frames = FRAMES_PER_ROUND;
     let prepared = Instant::now() + MAX_PREPARATION;
-    while (script_ran || rendering.load_state().animations > 0) && rounds < MAX_ROUNDS {
+    while (script_ran || rendering.load_state().activity.animations > 0) && rounds < MAX_ROUNDS {
         match finish_all(rendering).await? {
             RUNNING => (rounds, quiet_frames) = (rounds + 1, 0),
             PREPARED if Instant::now() < prepared => sleep(FRAME_DURATION).await,

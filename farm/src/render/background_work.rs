@@ -29,7 +29,7 @@ pub(super) async fn is_used(rendering: &Rendering<'_>) -> Result<bool, JobError>
     }
     // Lets the event handler process the events before this answer, which are the scripts.
     yield_now().await;
-    let is_used = rendering.load_state().needs_real_time || is_used_by_new(rendering).await?;
+    let is_used = rendering.load_state().activity.needs_real_time || is_used_by_new(rendering).await?;
     if is_used {
         session.send(&DisableParams::default())?;
     }

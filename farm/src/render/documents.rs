@@ -25,7 +25,7 @@ use tokio::{
 
 use super::{
     RenderedFile, capture, frame_loop,
-    load_state::{LoadState, reach},
+    load_state::{DocumentState, LoadState, reach},
     navigations::{MAX_NAVIGATIONS, navigation_error},
     rendering::Rendering,
     script::{self, unless_refused},
@@ -52,7 +52,7 @@ pub(super) async fn capture_last(
     let stopping = async {
         sleep_until(last_navigation).await;
         // The renderer receives no command during a navigation.
-        if state.borrow().documents > 0 && state.borrow().navigating {
+        if state.borrow().document.number > 0 && state.borrow().navigation.in_progress {
             session.send(&StopLoadingParams {})?;
         }
         future::pending::<Result<RenderedFile, JobError>>().await
@@ -73,12 +73,12 @@ async fn follow(
     let mut navigations = 0;
     loop {
         arrive(rendering, navigations == 0).await?;
-        let before = rendering.load_state().documents;
+        let before = rendering.load_state().document.number;
         drop(loading);
         let captured = capture(rendering).await;
         let after = rendering.load_state();
         let navigates = rendering.is_between_documents()
-            || captured.is_err() && (after.documents > before || after.navigation_cancelled);
+            || captured.is_err() && (after.document.number > before || after.navigation.cancelled);
         let captured = match captured {
             Ok(captured) if !navigates || !rendering.follows_navigation => return Ok(captured),
             Err(error) if !navigates => return Err(error),
@@ -90,10 +90,12 @@ async fn follow(
             return Err(JobError::NeedsRealTime);
         }
         loading = rendering.phases.enter(Phase::Load);
-        let ended = |state: &LoadState| !state.navigating || state.documents > after.documents;
+        let ended = |state: &LoadState| {
+            !state.navigation.in_progress || state.document.number > after.document.number
+        };
         let in_time = timeout_at(last_navigation, reach(&mut rendering.state, ended)).await.is_ok();
         if let Ok(captured) = captured
-            && rendering.load_state().documents == after.documents
+            && rendering.load_state().document.number == after.document.number
             && !(in_time && rendering.is_between_documents())
         {
             // The navigation has led to no other document.
@@ -130,7 +132,7 @@ async fn capture(rendering: &mut Rendering<'_>) -> Result<RenderedFile, JobError
     // The job's time has passed. A document that follows has its milestone and no more.
     rendering.wait_ms = 0.0;
     rendering.check_navigation()?;
-    let LoadState { documents, mut page_status, .. } = rendering.load_state();
+    let DocumentState { number, status: mut page_status, .. } = rendering.load_state().document;
     if matches!(job.source, Source::Html(_)) {
         // A document that markup has navigated to is not the caller's page.
         page_status = None;
@@ -146,7 +148,7 @@ async fn capture(rendering: &mut Rendering<'_>) -> Result<RenderedFile, JobError
     let mut state = rendering.state.clone();
     let bytes = tokio::select! {
         biased;
-        () = reach(&mut state, |state| state.documents > documents) => return Err(JobError::Navigates),
+        () = reach(&mut state, |state| state.document.number > number) => return Err(JobError::Navigates),
         file = async {
             let file = capture::capture(rendering).await?;
             if rendering.script_ran {
@@ -188,7 +190,7 @@ async fn load(
     egress: &JobEgress,
     state: &mut watch::Receiver<LoadState>,
 ) -> Result<(), JobError> {
-    let before = state.borrow().documents;
+    let before = state.borrow().document.number;
     egress.page_started.set();
     match source {
         Source::Html(html) => {
@@ -209,7 +211,7 @@ async fn load(
             }
         }
     }
-    reach(state, |state| state.documents > before).await;
+    reach(state, |state| state.document.number > before).await;
     Ok(())
 }
 
@@ -231,7 +233,7 @@ async fn milestone_reached(
         loop {
             sleep(3 * FRAME_DURATION).await;
             let state = *watched.borrow_and_update();
-            if state.requests > 0 || state.navigating {
+            if state.requests.open > 0 || state.navigation.in_progress {
                 continue;
             }
             // Without an answer the page has just navigated.
@@ -243,7 +245,7 @@ async fn milestone_reached(
             let is_complete = ready == "complete";
             // The event may follow the state later: an event handler shows a dialog, or something is loaded only when a
             // frame has drawn it. So the page gets frames, and the state must be complete again after some.
-            let now = (state.documents, state.dialogs, ready);
+            let now = (state.document.number, state.document.dialogs, ready);
             if seen.as_ref() != Some(&now) {
                 (seen, confirmed) = (Some(now), 0);
                 needed.store(if is_complete { READY_STATE_FRAMES } else { 0 }, Relaxed);
@@ -253,7 +255,7 @@ async fn milestone_reached(
                 continue;
             }
             if is_complete {
-                if watched.borrow().navigation_cancelled {
+                if watched.borrow().navigation.cancelled {
                     return Ok(());
                 }
                 confirmed += 1;

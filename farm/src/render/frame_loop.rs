@@ -57,7 +57,7 @@ pub(super) async fn while_loading<T>(
                 needed.store(needed.load(Relaxed).saturating_sub(1), Relaxed);
                 continue;
             }
-            let requests = rendering.load_state().requests > 0;
+            let requests = rendering.load_state().requests.open > 0;
             let frameless = if requests { FRAMELESS_LOAD_TIMEOUT } else { RESOURCE_TIMEOUT };
             let left = needed.load(Relaxed);
             if left == 0 && started.elapsed() < frameless {
@@ -192,9 +192,10 @@ pub(super) async fn settle_resources(rendering: &mut Rendering<'_>) -> Result<()
 }
 
 async fn wait_for_resources_until(rendering: &mut Rendering<'_>, until: Instant) {
-    let (latest, given_up) = (rendering.load_state().sent, rendering.given_up);
+    let (latest, given_up) = (rendering.load_state().requests.sent, rendering.given_up);
     let loaded = reach(&mut rendering.state, |state| {
-        state.oldest_drawn.is_none_or(|oldest| oldest > latest) || !state.is_loading_drawn(given_up)
+        state.requests.oldest_drawn.is_none_or(|oldest| oldest > latest)
+            || !state.requests.is_loading_drawn(given_up)
     });
     if timeout_at(until, loaded).await.is_err() {
         rendering.give_up_drawn();

@@ -35,43 +35,66 @@ impl ParsedScripts {
     }
 }
 
-/// The state of the main document and of the requests of its page.
+/// What is known of a page: of its document, its navigation, its requests, and what else happens in it.
 #[derive(Debug, Clone, Copy, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "the facts are independent, and all combinations occur")]
 pub(super) struct LoadState {
+    pub(super) document: DocumentState,
+    pub(super) navigation: NavigationState,
+    pub(super) requests: RequestState,
+    pub(super) activity: PageActivity,
+}
+
+/// The main document.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct DocumentState {
     /// Number of documents that the main frame has had since the job began.
-    pub(super) documents: u32,
-    /// `DOMContentLoaded` has fired in the document.
+    pub(super) number: u32,
+    /// `DOMContentLoaded` has fired.
     pub(super) parsed: bool,
-    /// `load` has fired in the document.
+    /// `load` has fired.
     pub(super) loaded: bool,
-    /// HTTP status of the document, if it was loaded by HTTP.
-    pub(super) page_status: Option<u16>,
-    /// A navigation of the main frame was cancelled: to `mailto:`, to a download, or to a response without
-    /// content. If a document was loading, it has stopped and does not fire `load`.
-    pub(super) navigation_cancelled: bool,
-    /// The main frame is about to have another document.
-    pub(super) navigating: bool,
-    /// A navigation led to the document.
-    pub(super) navigated: bool,
+    /// HTTP status, if it was loaded by HTTP.
+    pub(super) status: Option<u16>,
+    /// Number of dialogs since the job began.
     pub(super) dialogs: u32,
-    /// Number of requests in progress, of the page and its workers.
-    pub(super) requests: usize,
+}
+
+/// The navigations of the main frame.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NavigationState {
+    /// The main frame is about to have another document.
+    pub(super) in_progress: bool,
+    /// A navigation led to the document.
+    pub(super) led_here: bool,
+    /// One was cancelled: to `mailto:`, to a download, or to a response without content. If a document was loading, it has
+    /// stopped and does not fire `load`.
+    pub(super) cancelled: bool,
+}
+
+/// The requests of the page and its workers. They are numbered from 1 in the order in which they were sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RequestState {
+    /// Number of those in progress.
+    pub(super) open: usize,
     /// Number of these that are for main scripts of workers.
     pub(super) worker_scripts: usize,
-    /// Number of the requests in progress that began before `load`.
-    pub(super) early_requests: usize,
+    /// Number of those in progress that began before `load`.
+    pub(super) early: usize,
     /// When the newest of the others began. Polls do not count.
-    pub(super) newest_late_request: Option<Instant>,
-    /// Number of requests that the page and its workers have sent.
+    pub(super) newest_late: Option<Instant>,
+    /// Number of all that were sent.
     pub(super) sent: u64,
-    /// Number of the oldest request in progress whose response is drawn: a font, an image, a style sheet or
-    /// a frame. Requests are numbered from 1 in the order in which they were sent.
+    /// Number of the oldest one in progress whose response is drawn: a font, an image, a style sheet or a frame.
     pub(super) oldest_drawn: Option<u64>,
     /// Number of the newest such request.
     pub(super) newest_drawn: Option<u64>,
     /// When the page was loaded, or a request began or ended for which the network is not idle.
     pub(super) since: Option<Instant>,
+}
+
+/// What happens in the page besides.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PageActivity {
     /// The page uses something that virtual time does not stop: a worker, a socket or an event stream.
     pub(super) needs_real_time: bool,
     /// The page has something that may change the picture without a script: an animation, a frame or an
@@ -82,49 +105,98 @@ pub(super) struct LoadState {
     pub(super) budget_expired: u64,
 }
 
-impl LoadState {
-    /// The state of an empty document that has loaded.
-    pub(super) fn empty() -> Self {
-        Self { parsed: true, loaded: true, ..Self::default() }
-    }
-
-    pub(super) fn has_reached(&self, milestone: WaitUntil) -> bool {
+impl DocumentState {
+    fn has_reached(&self, milestone: WaitUntil) -> bool {
         match milestone {
             WaitUntil::DomContentLoaded => self.parsed,
             WaitUntil::Load | WaitUntil::NetworkIdle => self.loaded,
         }
     }
+}
 
-    pub(super) fn is_between_documents(&self, milestone: WaitUntil) -> bool {
-        self.navigating || self.navigated && !self.navigation_cancelled && !self.has_reached(milestone)
+impl NavigationState {
+    /// A navigation that was requested does not begin. If a document was loading, a form has stopped that.
+    pub(super) fn give_up(&mut self) {
+        (self.in_progress, self.cancelled) = (false, true);
     }
+}
 
-    /// Whether a request is in progress whose end is reported.
-    pub(super) fn is_requesting(&self, now: Instant) -> bool {
-        self.requests > self.ignored_requests(now)
-    }
-
-    fn ignored_requests(&self, now: Instant) -> usize {
+impl RequestState {
+    fn ignored(&self, now: Instant) -> usize {
         let is_over = self.since.is_none_or(|since| now >= since + WORKER_SCRIPT_TIMEOUT);
         if is_over { self.worker_scripts } else { 0 }
     }
 
-    /// Whether a request whose response is drawn is in progress. Requests up to the number `given_up` are
-    /// ignored.
+    /// Whether one is in progress whose end is reported.
+    fn is_any_open(&self, now: Instant) -> bool {
+        self.open > self.ignored(now)
+    }
+
+    /// Whether none is in progress for which the network is not idle.
+    fn are_idle(&self, now: Instant) -> bool {
+        self.early <= self.ignored(now) && self.newest_late.is_none_or(|began| now >= began + MAX_OPEN_TIME)
+    }
+
+    /// Whether one whose response is drawn is in progress. Those up to the number `given_up` are ignored.
     pub(super) fn is_loading_drawn(&self, given_up: u64) -> bool {
         self.newest_drawn.is_some_and(|newest| newest > given_up)
+    }
+}
+
+impl PageActivity {
+    pub(super) fn animation_began(&mut self) {
+        self.may_change = true;
+        self.animations += 1;
+    }
+}
+
+impl LoadState {
+    /// The state of an empty document that has loaded.
+    pub(super) fn empty() -> Self {
+        let document = DocumentState { parsed: true, loaded: true, ..DocumentState::default() };
+        Self { document, ..Self::default() }
+    }
+
+    /// The main frame has another document. `navigated` says whether a navigation led to it.
+    pub(super) fn begin_document(&mut self, navigated: bool, status: Option<u16>) {
+        let DocumentState { number, dialogs, .. } = self.document;
+        self.document = DocumentState { number: number + 1, dialogs, status, ..DocumentState::default() };
+        self.navigation = NavigationState { led_here: navigated, ..NavigationState::default() };
+    }
+
+    /// `load` has fired.
+    pub(super) fn load(&mut self) {
+        self.document.loaded = true;
+        self.requests.since = Some(Instant::now());
+    }
+
+    pub(super) fn has_reached(&self, milestone: WaitUntil) -> bool {
+        self.document.has_reached(milestone)
+    }
+
+    pub(super) fn is_between_documents(&self, milestone: WaitUntil) -> bool {
+        let NavigationState { in_progress, led_here, cancelled } = self.navigation;
+        in_progress || led_here && !cancelled && !self.has_reached(milestone)
+    }
+
+    /// Whether a request is in progress whose end is reported.
+    pub(super) fn is_requesting(&self, now: Instant) -> bool {
+        self.requests.is_any_open(now)
+    }
+
+    /// Whether something happens that takes real time: a request is in progress, or something that virtual time does not stop.
+    pub(super) fn takes_real_time(&self) -> bool {
+        self.activity.needs_real_time || self.is_requesting(Instant::now())
     }
 
     /// Whether the page is loaded and no request is in progress for which the network is not idle.
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
-        self.is_loaded()
-            && self.early_requests <= self.ignored_requests(now)
-            && self.newest_late_request.is_none_or(|began| now >= began + MAX_OPEN_TIME)
+        self.is_loaded() && self.requests.are_idle(now)
     }
 
     /// Whether the page is loaded, or has stopped loading because it navigates to something that is not a page.
     pub(super) fn is_loaded(&self) -> bool {
-        self.loaded || self.navigation_cancelled
+        self.document.loaded || self.navigation.cancelled
     }
 }
 
@@ -146,15 +218,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_after_load_counts_for_ten_seconds() {
         let now = Instant::now();
-        let loaded = LoadState { since: Some(now), ..LoadState::empty() };
-        let late = LoadState { requests: 1, newest_late_request: Some(now), ..loaded };
-        assert!(loaded.is_quiet(now) && !late.is_quiet(now));
+        let with = |requests| LoadState { requests, ..LoadState::empty() };
+        let none = RequestState { since: Some(now), ..RequestState::default() };
+        let late = with(RequestState { open: 1, newest_late: Some(now), ..none });
+        assert!(with(none).is_quiet(now) && !late.is_quiet(now));
         assert!(!late.is_quiet(now + MAX_OPEN_TIME - Duration::from_millis(1)));
         assert!(late.is_quiet(now + MAX_OPEN_TIME) && late.is_requesting(now + MAX_OPEN_TIME));
-        let early = LoadState { requests: 1, early_requests: 1, ..loaded };
-        assert!(!early.is_quiet(now + MAX_OPEN_TIME));
-        let worker = LoadState { worker_scripts: 1, ..early };
+        let early = RequestState { open: 1, early: 1, ..none };
+        assert!(!with(early).is_quiet(now + MAX_OPEN_TIME));
+        let worker = with(RequestState { worker_scripts: 1, ..early });
         assert!(!worker.is_quiet(now) && worker.is_quiet(now + WORKER_SCRIPT_TIMEOUT));
-        assert!(!LoadState { loaded: false, ..loaded }.is_quiet(now));
+        assert!(!LoadState { document: DocumentState::default(), ..with(none) }.is_quiet(now));
     }
 }

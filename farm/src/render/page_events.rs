@@ -129,10 +129,7 @@ impl<'a> PageEventHandler<'a> {
                 }
                 Some(()) = OptionFuture::from(starting.as_mut()) => {
                     self.navigations.give_up();
-                    // If the document was loading, a form has stopped that.
-                    self.state.send_modify(|state| {
-                        (state.navigating, state.navigation_cancelled) = (false, true);
-                    });
+                    self.state.send_modify(|state| state.navigation.give_up());
                 }
             }
         }
@@ -158,7 +155,7 @@ impl<'a> PageEventHandler<'a> {
             let received = event.parse::<EventResponseReceived>();
             // Without it the page cannot be proven to be still.
             if received.as_ref().map_or(true, may_change) {
-                self.state.send_modify(|state| state.may_change = true);
+                self.state.send_modify(|state| state.activity.may_change = true);
             }
             if let (Ok(received), Some(document)) = (received.as_ref(), &mut self.document)
                 && document.id == received.request_id
@@ -180,7 +177,7 @@ impl<'a> PageEventHandler<'a> {
                 self.record_requests(true);
             }
         } else if event.is::<EventVirtualTimeBudgetExpired>() {
-            self.state.send_modify(|state| state.budget_expired = event.sequence);
+            self.state.send_modify(|state| state.activity.budget_expired = event.sequence);
         } else if event.is::<EventAttachedToTarget>() {
             // A worker whose session is unknown stays paused; the page may not need it.
             if let Ok(attached) = event.parse::<EventAttachedToTarget>() {
@@ -193,7 +190,7 @@ impl<'a> PageEventHandler<'a> {
                 self.record_requests(true);
             }
         } else if let Some(change) = self.navigations.change(event, self.main_frame) {
-            self.state.send_modify(|state| state.navigating = change);
+            self.state.send_modify(|state| state.navigation.in_progress = change);
         } else if event.is::<EventRequestPaused>() {
             navigations::on_paused(self.session, self.main_frame, &event.parse()?)?;
         } else if event.is::<EventJavascriptDialogOpening>() {
@@ -203,25 +200,22 @@ impl<'a> PageEventHandler<'a> {
                 .parse::<EventJavascriptDialogOpening>()
                 .is_ok_and(|dialog| matches!(dialog.r#type, DialogType::Alert | DialogType::Beforeunload));
             self.session.send(&HandleJavaScriptDialogParams::new(accept))?;
-            self.state.send_modify(|state| state.dialogs += 1);
+            self.state.send_modify(|state| state.document.dialogs += 1);
         } else if is_crash(event) {
             return Err(JobError::Crashed);
         } else if event.is::<EventAnimationCreated>() {
-            self.state.send_modify(|state| {
-                state.may_change = true;
-                state.animations += 1;
-            });
+            self.state.send_modify(|state| state.activity.animation_began());
         } else if event.is::<EventPlayerCreated>() {
             // Of a media element, whose playback has a clock of its own.
-            self.state.send_modify(|state| state.needs_real_time = true);
+            self.state.send_modify(|state| state.activity.needs_real_time = true);
         } else if event.is::<EventScriptParsed>() {
             self.on_script(event)?;
         } else if event.is::<EventFrameAttached>() {
-            self.state.send_modify(|state| state.may_change = true);
+            self.state.send_modify(|state| state.activity.may_change = true);
         }
         if needs_real_time(event) {
             *self.tainted = true;
-            self.state.send_modify(|state| state.needs_real_time = true);
+            self.state.send_modify(|state| state.activity.needs_real_time = true);
         }
         Ok(())
     }
@@ -229,10 +223,10 @@ impl<'a> PageEventHandler<'a> {
     /// Chromium reports scripts while they are searched (`background_work`).
     fn on_script(&mut self, event: &Event) -> Result<(), CdpError> {
         let script = event.parse::<EventScriptParsed>().map(|parsed| parsed.script_id);
-        if self.state.borrow().needs_real_time || self.scripts.lock().add(script.ok()) {
+        if self.state.borrow().activity.needs_real_time || self.scripts.lock().add(script.ok()) {
             return Ok(());
         }
-        self.state.send_modify(|state| state.needs_real_time = true);
+        self.state.send_modify(|state| state.activity.needs_real_time = true);
         self.session.send(&DisableParams::default())
     }
 
@@ -250,19 +244,12 @@ impl<'a> PageEventHandler<'a> {
                 }
                 let document = self.document.as_ref();
                 let document = document.filter(|it| it.id.inner() == event.loader_id.inner());
-                self.state.send_modify(|state| {
-                    state.documents += 1;
-                    (state.parsed, state.loaded, state.navigation_cancelled) = (false, false, false);
-                    (state.navigating, state.navigated) = (false, navigated);
-                    state.page_status = document.and_then(|document| document.status);
-                });
+                let status = document.and_then(|document| document.status);
+                self.state.send_modify(|state| state.begin_document(navigated, status));
                 self.record_requests(true);
             }
-            "DOMContentLoaded" => self.state.send_modify(|state| state.parsed = true),
-            "load" => self.state.send_modify(|state| {
-                state.loaded = true;
-                state.since = Some(Instant::now());
-            }),
+            "DOMContentLoaded" => self.state.send_modify(|state| state.document.parsed = true),
+            "load" => self.state.send_modify(LoadState::load),
             _ => {}
         }
         Ok(())
@@ -279,7 +266,7 @@ impl<'a> PageEventHandler<'a> {
         }
         // An event stream stays open, so it is not waited for.
         if resource_type == "EventSource" {
-            self.state.send_modify(|state| state.needs_real_time = true);
+            self.state.send_modify(|state| state.activity.needs_real_time = true);
             return;
         }
         // Chromium reports the main script of a worker in the session of its page, without a document.
@@ -291,18 +278,18 @@ impl<'a> PageEventHandler<'a> {
             _ => true,
         };
         self.state.send_modify(|state| {
-            state.may_change |= may_change;
-            state.needs_real_time |= is_worker_script;
+            state.activity.may_change |= may_change;
+            state.activity.needs_real_time |= is_worker_script;
         });
         // Chromium never reports the end of such a script if it comes from memory.
         if is_worker_script && !url.starts_with("http") {
             return;
         }
-        let number = self.state.borrow().sent + 1;
+        let number = self.state.borrow().requests.sent + 1;
         let drawn = (worker.is_none() && is_drawn(sent, is_main_document)).then_some(number);
         let is_late = self.state.borrow().is_loaded();
         let counts = self.requests.add(worker, sent, is_worker_script, drawn, is_late);
-        self.state.send_modify(|state| state.sent = number);
+        self.state.send_modify(|state| state.requests.sent = number);
         self.record_requests(counts);
     }
 
@@ -310,15 +297,16 @@ impl<'a> PageEventHandler<'a> {
     /// for anything.
     fn on_unknown_request(&mut self) {
         *self.tainted = true;
-        self.state.send_modify(|state| (state.may_change, state.needs_real_time) = (true, true));
+        self.state
+            .send_modify(|state| (state.activity.may_change, state.activity.needs_real_time) = (true, true));
     }
 
     /// `counts` says that the change is one for which the network is not idle.
     fn record_requests(&mut self, counts: bool) {
         self.state.send_modify(|state| {
-            self.requests.record(state);
+            self.requests.record(&mut state.requests);
             if counts {
-                state.since = Some(Instant::now());
+                state.requests.since = Some(Instant::now());
             }
         });
     }
@@ -339,7 +327,7 @@ impl<'a> PageEventHandler<'a> {
         };
         if failed.canceled || self.navigations.are_over() {
             // The previous document stays, and does not finish loading.
-            self.state.send_modify(|state| state.navigation_cancelled = true);
+            self.state.send_modify(|state| state.navigation.cancelled = true);
             return Ok(());
         }
         document.error(&failed.error_text, self.job_host, self.traffic).map_or(Ok(()), Err)

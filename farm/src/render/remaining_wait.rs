@@ -95,7 +95,7 @@ impl RemainingWait {
     /// The wait of a job whose document has reached its milestone.
     pub(super) fn new(rendering: &Rendering<'_>) -> Self {
         Self {
-            since: rendering.load_state().since,
+            since: rendering.load_state().requests.since,
             ..Self::begin(
                 rendering.waits_for_idle_network(),
                 rendering.wait_ms,
@@ -173,9 +173,9 @@ impl RemainingWait {
             (self.idle_ms, self.fixed_ms) = (0.0, 0.0);
         } else if self.is_idle() {
             self.fixed_ms = (self.fixed_ms - step_ms).max(0.0);
-        } else if state.since != self.since || !state.is_quiet(self.at) {
+        } else if state.requests.since != self.since || !state.is_quiet(self.at) {
             self.idle_ms = NETWORK_IDLE_MS;
-            self.since = state.since;
+            self.since = state.requests.since;
         } else {
             self.idle_ms -= step_ms;
         }

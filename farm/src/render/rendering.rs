@@ -260,12 +260,12 @@ impl<'a> Rendering<'a> {
 
     /// Whether a request for something that is drawn is in progress and still waited for.
     pub(super) fn is_loading_drawn(&self) -> bool {
-        self.load_state().is_loading_drawn(self.given_up)
+        self.load_state().requests.is_loading_drawn(self.given_up)
     }
 
     /// Stops waiting for the requests that are in progress now.
     pub(super) fn give_up_drawn(&mut self) {
-        self.given_up = self.load_state().sent;
+        self.given_up = self.load_state().requests.sent;
     }
 }
 

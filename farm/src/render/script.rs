@@ -64,7 +64,7 @@ fn complete(expression: &str) -> String {
 impl Rendering<'_> {
     /// The isolated world of the page's main document; `None` if the page has just navigated.
     async fn isolated_world(&mut self) -> Result<Option<ExecutionContextId>, JobError> {
-        let document = self.load_state().documents;
+        let document = self.load_state().document.number;
         if let Some((of, world)) = self.world
             && of == document
         {
@@ -198,7 +198,7 @@ pub(super) async fn is_true(
     rendering: &mut Rendering<'_>,
     expression: &Expression,
 ) -> Result<bool, JobError> {
-    let document = rendering.load_state().documents;
+    let document = rendering.load_state().document.number;
     let known = rendering.function.take().filter(|(known, _)| *known == document);
     let function = if let Some((_, function)) = known {
         function

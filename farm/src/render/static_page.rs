@@ -20,7 +20,6 @@ use base64::{
 use chromiumoxide_cdp::cdp::browser_protocol::page::{GetFrameTreeParams, GetResourceContentParams};
 use platen_cdp::{CdpError, MIN_CUT_STRING_BYTES};
 use platen_shared::job::Source;
-use tokio::time::Instant;
 
 use super::{main_thread, rendering::Rendering};
 use crate::error::JobError;
@@ -28,7 +27,7 @@ use crate::error::JobError;
 /// Whether the page is proven to be static.
 pub(super) async fn is_static(rendering: &Rendering<'_>) -> Result<bool, JobError> {
     let now = main_thread::metrics(rendering.session).await?;
-    if now.has_run_since(rendering.script_time_before) || rendering.load_state().may_change {
+    if now.has_run_since(rendering.script_time_before) || rendering.load_state().activity.may_change {
         return Ok(false);
     }
     let markup = markup(rendering).await?;
@@ -38,7 +37,7 @@ pub(super) async fn is_static(rendering: &Rendering<'_>) -> Result<bool, JobErro
 /// Whether the page has something that may change it: an animation, a frame, a worker, a request in progress.
 pub(super) fn changes(rendering: &Rendering<'_>) -> bool {
     let state = rendering.load_state();
-    state.may_change || state.needs_real_time || state.is_requesting(Instant::now())
+    state.activity.may_change || state.takes_real_time()
 }
 
 /// Elements that change without a script.

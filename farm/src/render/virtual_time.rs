@@ -133,7 +133,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         if drawn {
             self.observe(damaged).await?;
         }
-        if self.rendering.load_state().needs_real_time
+        if self.rendering.load_state().activity.needs_real_time
             || background_work::is_used_by_new(self.rendering).await?
         {
             return Err(JobError::NeedsRealTime);
@@ -163,7 +163,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         let started = Instant::now();
         let mut stall = self.rendering.stall_meter();
         let mut checked = started;
-        while self.rendering.load_state().budget_expired <= grant {
+        while self.rendering.load_state().activity.budget_expired <= grant {
             let changed = self.rendering.state.changed();
             let overdue = match timeout(CHECK_INTERVAL, changed).await {
                 // The event handler has ended, and with it the job.
@@ -172,7 +172,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
                 Err(_) => true,
             };
             let state = self.rendering.load_state();
-            if state.requests == 0 || self.ignores_requests {
+            if state.requests.open == 0 || self.ignores_requests {
                 if overdue {
                     stall.check().await?;
                 }
@@ -227,7 +227,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
 
 /// Starts [`KEEP_ALIVE_FRAMES`] in the current document; false if it runs there already.
 pub(super) async fn keep_alive(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
-    let document = rendering.load_state().documents;
+    let document = rendering.load_state().document.number;
     if rendering.kept_alive.replace(document) == Some(document) {
         return Ok(false);
     }

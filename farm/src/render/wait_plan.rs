@@ -90,7 +90,7 @@ pub(super) async fn note_scripts(rendering: &mut Rendering<'_>) -> Result<(), Jo
     rendering.script_ran = loaded.has_run_since(rendering.script_time_before)
         || if on_command {
             // Another document may be one of another renderer, with metrics of its own.
-            rendering.load_state().documents > 1
+            rendering.load_state().document.number > 1
         } else {
             rendering.job.options.wait_for_function.is_some()
         };
@@ -101,7 +101,7 @@ pub(super) async fn note_scripts(rendering: &mut Rendering<'_>) -> Result<(), Jo
 /// Reads the facts about the page.
 pub(super) async fn facts(rendering: &Rendering<'_>) -> Result<WaitFacts, JobError> {
     let state = rendering.load_state();
-    let activity = if state.needs_real_time {
+    let activity = if state.activity.needs_real_time {
         Activity::RealTime
     } else if state.is_requesting(Instant::now()) {
         Activity::Requests

@@ -64,7 +64,7 @@ impl Wait<'_, '_> {
                 // Without frames, because their number would depend on the network.
                 frame_loop::wait_for_resources(self.rendering).await;
                 // The job has waited for their requests already.
-                self.left.since = self.rendering.load_state().since;
+                self.left.since = self.rendering.load_state().requests.since;
             }
             self.rendering.script_ran = true;
             // An animation that was created before the first frame starts up to one frame later. The first frame must
@@ -128,7 +128,7 @@ impl Wait<'_, '_> {
                 let state = self.rendering.load_state();
                 self.left.pass(step_ms, &state);
                 conditions::check(self.rendering, &mut self.left).await?;
-                if state.needs_real_time || state.is_requesting(Instant::now()) {
+                if state.takes_real_time() {
                     return Ok(false);
                 }
                 if self.left.is_over() {
@@ -147,14 +147,12 @@ impl Wait<'_, '_> {
     /// Passes real time until the wait is over or, with [`Clock::Virtual`], until nothing needs real time. On a page that
     /// needs real time, all time since the milestone counts, as its own clock shows it.
     pub(super) async fn pass_real_time(&mut self) -> Result<(), JobError> {
-        if !self.rendering.load_state().needs_real_time {
+        if !self.rendering.load_state().activity.needs_real_time {
             self.left.at = Instant::now();
         }
         while !self.left.is_over() {
             let rendering = &mut *self.rendering;
-            let state = rendering.load_state();
-            let needs_real_time = state.needs_real_time || state.is_requesting(Instant::now());
-            if rendering.clock == Clock::Virtual && !needs_real_time {
+            if rendering.clock == Clock::Virtual && !rendering.load_state().takes_real_time() {
                 return Ok(());
             }
             sleep_until(self.left.next_frame(FRAME_INTERVAL_MS)).await;

@@ -138,7 +138,7 @@ async fn screenshot(
         rendering.evaluate_in_frames(KEEP_SCRIPTED).await?;
     }
     let beyond = capture.capture_beyond_viewport == Some(true);
-    if beyond && rendering.load_state().animations > 0 {
+    if beyond && rendering.load_state().activity.animations > 0 {
         rendering.evaluate_in_frames(&format!("{RESIZED}, own.resized.keep()")).await?;
     }
     let mut capturing = rendering.session.start(capture)?;

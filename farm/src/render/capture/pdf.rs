@@ -55,7 +55,7 @@ const SHEET_ROUNDING: f64 = 1.0;
 pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes, JobError> {
     let job = rendering.job;
     // If nothing was loaded and no script has run, the markup tells what the page may have.
-    let may_change = rendering.script_ran || rendering.load_state().sent > 0;
+    let may_change = rendering.script_ran || rendering.load_state().requests.sent > 0;
     if !pdf.print_background && (may_change || has_any(job, &["text", "controls"])) {
         rendering.evaluate_isolated(SHOW_BACKGROUNDS).await?;
     }

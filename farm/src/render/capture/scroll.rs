@@ -112,7 +112,7 @@ impl<'r, 'a> Walk<'r, 'a> {
     async fn begin(rendering: &'r mut Rendering<'a>) -> Result<Self, JobError> {
         let now = Instant::now();
         let share = rendering.deadline.saturating_duration_since(now) / MAX_SHARE;
-        let requests = rendering.load_state().requests;
+        let requests = rendering.load_state().requests.open;
         let in_real_time = rendering.clock == Clock::Real || requests > 0;
         let mut walk = Self {
             left_ms: MAX_TIME_MS - RETURN_TIME_MS,
@@ -226,7 +226,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         let metrics = main_thread::metrics(self.rendering.session);
         let script = self.rendering.wait_for_page(metrics).await?.script;
         let state = self.rendering.load_state();
-        Ok(Activity { script, requests: state.sent, animations: state.animations })
+        Ok(Activity { script, requests: state.requests.sent, animations: state.activity.animations })
     }
 
     /// A frame: in real time one that is not drawn, at the time of the frame before.
@@ -245,11 +245,11 @@ impl<'r, 'a> Walk<'r, 'a> {
     async fn pass(&mut self, time_ms: f64, max_requests_ms: f64) -> Result<f64, JobError> {
         self.has_taken_time = true;
         let state = self.rendering.load_state();
-        self.in_real_time |= state.needs_real_time;
+        self.in_real_time |= state.activity.needs_real_time;
         if !self.in_real_time && !self.rendering.in_virtual_time {
             // The page's clock does not stop for requests that it has sent before.
             let max = Duration::from_secs_f64(max_requests_ms / 1_000.0).min(self.remaining());
-            let idle = reach(&mut self.rendering.state, |state| state.requests == 0);
+            let idle = reach(&mut self.rendering.state, |state| state.requests.open == 0);
             self.in_real_time = timeout(max, idle).await.is_err();
         }
         if self.in_real_time && !self.rendering.in_virtual_time {
@@ -273,7 +273,8 @@ impl<'r, 'a> Walk<'r, 'a> {
             let (begun, before) = (Instant::now(), driver.rendering.load_state());
             driver.step(step_ms, max_requests_ms).await?;
             passed_ms += step_ms;
-            if before.requests > 0 || driver.rendering.load_state().sent > before.sent {
+            if before.requests.open > 0 || driver.rendering.load_state().requests.sent > before.requests.sent
+            {
                 requests_ms += begun.elapsed().as_secs_f64() * 1_000.0;
             }
         }
@@ -284,7 +285,8 @@ impl<'r, 'a> Walk<'r, 'a> {
         self.rendering.resume_animations()?;
         let mut passed_ms = 0.0;
         while passed_ms < time_ms
-            || passed_ms < time_ms + max_requests_ms && self.rendering.load_state().requests > self.requests
+            || passed_ms < time_ms + max_requests_ms
+                && self.rendering.load_state().requests.open > self.requests
         {
             if self.remaining().is_zero() {
                 break;

@@ -23,7 +23,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::from_value;
 use tokio::time::Instant;
 
-use crate::render::load_state::{LoadState, MAX_OPEN_TIME};
+use crate::render::load_state::{MAX_OPEN_TIME, RequestState};
 
 /// `Network.requestWillBeSent`.
 #[derive(Deserialize)]
@@ -227,13 +227,13 @@ impl OpenRequests {
     }
 
     /// Writes what the steps of a job know about requests.
-    pub(super) fn record(&self, state: &mut LoadState) {
+    pub(super) fn record(&self, state: &mut RequestState) {
         let open = || self.open.values();
-        state.requests = self.open.len();
+        state.open = self.open.len();
         state.worker_scripts = open().filter(|request| request.is_worker_script).count();
-        state.early_requests = open().filter(|request| !request.is_late).count();
+        state.early = open().filter(|request| !request.is_late).count();
         let late = open().filter(|request| request.is_late && !request.is_poll);
-        state.newest_late_request = late.map(|request| request.began).max();
+        state.newest_late = late.map(|request| request.began).max();
         let drawn = || open().filter_map(|request| request.drawn);
         (state.oldest_drawn, state.newest_drawn) = (drawn().min(), drawn().max());
     }

@@ -106,8 +106,10 @@ fn lifecycle(name: &str) -> (&'static str, Value) {
 async fn requests_are_counted_whatever_their_unread_fields_hold() {
     let image = || request("1", "Image", "data:image/bmp;base64,");
     let loaded = handle([lifecycle("init"), image(), lifecycle("load")]).await;
-    assert!(loaded.state.loaded && !loaded.state.parsed && loaded.state.documents == 1);
-    assert_eq!((loaded.state.requests, loaded.state.newest_drawn), (1, Some(1)));
+    assert!(
+        loaded.state.document.loaded && !loaded.state.document.parsed && loaded.state.document.number == 1
+    );
+    assert_eq!((loaded.state.requests.open, loaded.state.requests.newest_drawn), (1, Some(1)));
     assert!(!loaded.tainted);
 
     let finished = json!({ "requestId": "1", "timestamp": 1.5, "encodedDataLength": 3, "newField": 1 });
@@ -115,8 +117,11 @@ async fn requests_are_counted_whatever_their_unread_fields_hold() {
     let finished = [finished, incomplete].map(|params| ("Network.loadingFinished", params));
     for end in [failed("1")].into_iter().chain(finished) {
         let ended = handle([image(), request("2", "NewType", "http://a.test/"), end]).await;
-        assert_eq!((ended.state.requests, ended.state.sent, ended.state.newest_drawn), (1, 2, None));
-        assert!(ended.tainted && ended.state.may_change, "an unknown type may be a script");
+        assert_eq!(
+            (ended.state.requests.open, ended.state.requests.sent, ended.state.requests.newest_drawn),
+            (1, 2, None)
+        );
+        assert!(ended.tainted && ended.state.activity.may_change, "an unknown type may be a script");
     }
 }
 
@@ -134,7 +139,11 @@ async fn what_is_fetched_for_later_is_not_drawn() {
         params["request"]["initialPriority"] = priority.into();
         params["request"]["isLinkPreload"] = is_preload.into();
         let state = handle([(event, params)]).await.state;
-        assert_eq!((state.requests, state.newest_drawn.is_some()), (1, is_drawn), "{kind} {priority}");
+        assert_eq!(
+            (state.requests.open, state.requests.newest_drawn.is_some()),
+            (1, is_drawn),
+            "{kind} {priority}"
+        );
     }
 }
 
@@ -145,7 +154,7 @@ async fn a_document_that_is_opened_again_keeps_its_requests() {
     other.1["loaderId"] = "M".into();
     for (next, requests) in [(lifecycle("init"), 1), (other, 0)] {
         let state = handle([lifecycle("init"), image(), next]).await.state;
-        assert_eq!((state.documents, state.requests), (2, requests));
+        assert_eq!((state.document.number, state.requests.open), (2, requests));
     }
 }
 
@@ -153,19 +162,19 @@ async fn a_document_that_is_opened_again_keeps_its_requests() {
 async fn unreadable_requests_are_not_waited_for() {
     let request = || request("1", "Font", "http://a.test/font");
     let unknown = handle([("Network.requestWillBeSent", json!({ "requestId": 1 }))]).await;
-    assert!(unknown.tainted && unknown.state.may_change && unknown.state.needs_real_time);
-    assert_eq!(unknown.state.requests, 0);
+    assert!(unknown.tainted && unknown.state.activity.may_change && unknown.state.activity.needs_real_time);
+    assert_eq!(unknown.state.requests.open, 0);
     for end in ["Network.loadingFinished", "Network.loadingFailed"] {
         let ended = handle([request(), (end, json!({ "newField": 1 }))]).await;
-        assert_eq!((ended.state.requests, ended.state.sent), (0, 1), "{end}");
+        assert_eq!((ended.state.requests.open, ended.state.requests.sent), (0, 1), "{end}");
     }
 }
 
 #[tokio::test]
 async fn an_unreadable_response_leaves_no_proof_of_stillness() {
-    assert!(!handle([response("secure")]).await.state.may_change);
+    assert!(!handle([response("secure")]).await.state.activity.may_change);
     let unknown = handle([response("new-state")]).await;
-    assert!(unknown.state.may_change);
+    assert!(unknown.state.activity.may_change);
 }
 
 #[tokio::test]
@@ -173,7 +182,7 @@ async fn an_unknown_dialog_is_dismissed() {
     for (kind, accept) in [("alert", true), ("beforeunload", true), ("confirm", false), ("new", false)] {
         let handled = handle([dialog(kind)]).await;
         assert_eq!(handled.commands, [json!({ "accept": accept })], "{kind}");
-        assert_eq!(handled.state.dialogs, 1);
+        assert_eq!(handled.state.document.dialogs, 1);
     }
 }
 
@@ -187,7 +196,7 @@ async fn an_unreadable_worker_needs_real_time() {
     ] {
         let handled = handle([(event, json!({ "sessionId": 1 }))]).await;
         let needs_real_time = ["Target.attachedToTarget", "Media.playerCreated"].contains(&event);
-        assert_eq!(handled.state.needs_real_time, needs_real_time);
+        assert_eq!(handled.state.activity.needs_real_time, needs_real_time);
         assert_eq!(handled.tainted, event == "Target.attachedToTarget");
     }
 }
@@ -197,7 +206,7 @@ async fn a_page_with_too_many_scripts_needs_real_time() {
     for (scripts, too_many) in [(MAX_SCRIPTS, false), (MAX_SCRIPTS + 2, true)] {
         let handled = handle((0..scripts).map(|_| ("Debugger.scriptParsed", json!({})))).await;
         assert_eq!(
-            (handled.state.needs_real_time, handled.commands.len()),
+            (handled.state.activity.needs_real_time, handled.commands.len()),
             (too_many, usize::from(too_many))
         );
         assert!(!handled.tainted);
@@ -234,7 +243,7 @@ async fn a_navigation_of_the_main_frame_is_recognised() {
         (vec![refresh], false),
         (vec![event("Page.frameStartedNavigating", "other")], false),
     ] {
-        assert_eq!(handle(events.clone()).await.state.navigating, navigating, "{events:?}");
+        assert_eq!(handle(events.clone()).await.state.navigation.in_progress, navigating, "{events:?}");
     }
 }
 
@@ -260,13 +269,13 @@ async fn the_third_request_of_a_script_to_an_address_is_a_poll() {
         (script("3", "Image", "GET", poll, "parser"), false),
     ] {
         let state = handle(twice().into_iter().chain([third])).await.state;
-        assert_eq!((state.requests, state.early_requests), (1, 0));
+        assert_eq!((state.requests.open, state.requests.early), (1, 0));
         assert_eq!(state.is_quiet(Instant::now()), is_quiet);
     }
     // Before `load`, or in another document, they count.
     let early = [fetch("1", poll), fetch("2", poll), fetch("3", poll), lifecycle("load")];
     let begun = [lifecycle("init")].into_iter().chain(early);
-    assert_eq!(handle(begun).await.state.early_requests, 3);
+    assert_eq!(handle(begun).await.state.requests.early, 3);
     let next = twice().into_iter().chain([lifecycle("init"), lifecycle("load"), fetch("3", poll)]);
     assert!(!handle(next).await.state.is_quiet(Instant::now()));
 }
