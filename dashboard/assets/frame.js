@@ -6,35 +6,40 @@
 // Pictures and style sheets that take longer change the layout later.
 const MAX_WAIT_MS = 2_000;
 
-addEventListener("message", async (event) => {
-  if (event.source !== parent || typeof event.data?.markup !== "string") return;
-  const { markup, css, isPrint, part, paper, desk, scroll } = event.data;
-  become(new DOMParser().parseFromString(markup, "text/html"), css);
-  await loaded();
-  if (isPrint) forPrint();
-  const size = () => ({ width: document.documentElement.scrollWidth, height: document.documentElement.scrollHeight });
-  // `pages`, `page` (the size of one), and the width and height of all of them.
-  const laidOut = paper ? paginate(paper, desk) : {};
-  document.scrollingElement?.scrollTo(scroll.x, scroll.y);
-  tell({ shown: true, ...size(), ...laidOut, seen: part ? show(part) : undefined });
-  addEventListener("resize", () => tell(size()));
-  let isQueued = false;
-  addEventListener("scroll", () => {
-    if (isQueued) return;
-    isQueued = true;
-    requestAnimationFrame(() => {
-      isQueued = false;
-      tell({ scroll: { x: scrollX, y: scrollY } });
+addEventListener(
+  "message",
+  async (event) => {
+    if (event.source !== parent || typeof event.data?.markup !== "string") return;
+    const { markup, css, isPrint, part, paper, desk, scroll } = event.data;
+    become(new DOMParser().parseFromString(markup, "text/html"), css);
+    await loaded();
+    if (isPrint) forPrint();
+    const size = () => ({ width: document.documentElement.scrollWidth, height: document.documentElement.scrollHeight });
+    // `pages`, `page` (the size of one), and the width and height of all of them.
+    const laidOut = paper ? paginate(paper, desk) : {};
+    document.scrollingElement?.scrollTo(scroll.x, scroll.y);
+    tell({ shown: true, ...size(), ...laidOut, seen: part ? show(part) : undefined });
+    addEventListener("resize", () => tell(size()));
+    let isQueued = false;
+    addEventListener("scroll", () => {
+      if (isQueued) return;
+      isQueued = true;
+      requestAnimationFrame(() => {
+        isQueued = false;
+        tell({ scroll: { x: scrollX, y: scrollY } });
+      });
     });
-  });
-}, { once: true });
+  },
+  { once: true },
+);
 
 // The message holds no secrets, and the parent looks at its sender.
 const tell = (message) => parent.postMessage(message, "*");
 
 function removeUnsafe(page) {
   // Other links, such as those that open connections ahead, are not subject to the policy.
-  for (const element of page.querySelectorAll("script, meta[http-equiv], base, link:not([rel=stylesheet i])")) element.remove();
+  for (const element of page.querySelectorAll("script, meta[http-equiv], base, link:not([rel=stylesheet i])"))
+    element.remove();
   for (const element of page.querySelectorAll("[autofocus]")) element.removeAttribute("autofocus");
   for (const frame of page.querySelectorAll("iframe")) frame.setAttribute("sandbox", "");
 }
@@ -66,10 +71,13 @@ function become(page, css) {
 async function loaded() {
   const parts = [...document.querySelectorAll("img[src]:not([loading=lazy])")].filter((image) => !image.complete);
   parts.push(...[...document.querySelectorAll("link[rel~=stylesheet i][href]")].filter((link) => !link.sheet));
-  const ends = parts.map((part) => new Promise((resolve) => {
-    part.addEventListener("load", resolve);
-    part.addEventListener("error", resolve);
-  }));
+  const ends = parts.map(
+    (part) =>
+      new Promise((resolve) => {
+        part.addEventListener("load", resolve);
+        part.addEventListener("error", resolve);
+      }),
+  );
   await Promise.race([Promise.all(ends), new Promise((resolve) => setTimeout(resolve, MAX_WAIT_MS))]);
 }
 
@@ -91,8 +99,13 @@ function* rulesOf(container) {
 // Makes what is meant for print apply, and what is meant for screens not.
 function printed(media) {
   if (!media.length) return;
-  const queries = media.mediaText.split(",").map((query) => query.trim().replace(/^only\s+/i, "")
-    .replace(/^(not\s+)?print\b/i, (_, not) => (not ? "not all" : "all")).replace(/^screen\b.*/i, "not all"));
+  const queries = media.mediaText.split(",").map((query) =>
+    query
+      .trim()
+      .replace(/^only\s+/i, "")
+      .replace(/^(not\s+)?print\b/i, (_, not) => (not ? "not all" : "all"))
+      .replace(/^screen\b.*/i, "not all"),
+  );
   media.mediaText = queries.join(",");
 }
 
@@ -147,11 +160,15 @@ function paginate(paper, desk) {
   const root = document.documentElement;
   const { body } = document;
   if (!paper.hasBackground) {
-    const unprinted = [...document.querySelectorAll("*")].filter((element) => getComputedStyle(element).printColorAdjust !== "exact");
+    const unprinted = [...document.querySelectorAll("*")].filter(
+      (element) => getComputedStyle(element).printColorAdjust !== "exact",
+    );
     for (const element of unprinted) set(element, { "background-color": "transparent", "background-image": "none" });
   }
-  const background = [root, body].map((element) => element && getComputedStyle(element).backgroundColor)
-    .find((color) => color && color !== "rgba(0, 0, 0, 0)") ?? "#fff";
+  const background =
+    [root, body]
+      .map((element) => element && getComputedStyle(element).backgroundColor)
+      .find((color) => color && color !== "rgba(0, 0, 0, 0)") ?? "#fff";
   if (paper.isSingle) {
     set(root, { width: `${width}px`, padding: padding(margin) });
     const page = { width, height: Math.ceil(root.getBoundingClientRect().height) };
@@ -168,11 +185,21 @@ function paginate(paper, desk) {
   const isStacked = CSS.supports("column-wrap", "wrap");
   const pitch = isStacked ? height + gap : width + gap;
   set(root, {
-    "box-sizing": "content-box", width: `${inner.width}px`, height: isStacked ? "auto" : `${inner.height}px`,
-    padding: padding(margin), columns: `${inner.width}px`, "column-fill": "auto", "column-rule": "none",
-    "column-gap": `${margin.left + margin.right + gap}px`, background: desk, margin: "0", overflow: "visible",
+    "box-sizing": "content-box",
+    width: `${inner.width}px`,
+    height: isStacked ? "auto" : `${inner.height}px`,
+    padding: padding(margin),
+    columns: `${inner.width}px`,
+    "column-fill": "auto",
+    "column-rule": "none",
+    "column-gap": `${margin.left + margin.right + gap}px`,
+    background: desk,
+    margin: "0",
+    overflow: "visible",
     ...(isStacked && {
-      "column-wrap": "wrap", "column-height": `${inner.height}px`, "row-gap": `${margin.top + margin.bottom + gap}px`,
+      "column-wrap": "wrap",
+      "column-height": `${inner.height}px`,
+      "row-gap": `${margin.top + margin.bottom + gap}px`,
     }),
   });
   if (body && paper.scale !== 1) set(body, { zoom: String(paper.scale) });
@@ -183,8 +210,14 @@ function paginate(paper, desk) {
     const sheet = document.createElement("div");
     const [top, left] = isStacked ? [index * pitch, 0] : [0, index * pitch];
     set(sheet, {
-      position: "absolute", "z-index": "-1", width: `${width}px`, height: `${height}px`, background, margin: "0",
-      top: `${top}px`, left: `${left}px`,
+      position: "absolute",
+      "z-index": "-1",
+      width: `${width}px`,
+      height: `${height}px`,
+      background,
+      margin: "0",
+      top: `${top}px`,
+      left: `${left}px`,
     });
     root.append(sheet, ...edges(paper, margin, index + 1, pages, { width, height, left, top }));
   }
@@ -195,13 +228,29 @@ function paginate(paper, desk) {
 // The header and the footer of a sheet, which have none of the page's styles.
 function edges(paper, margin, page, pages, sheet) {
   const { title } = document;
-  const texts = { title, url: "about:blank", date: new Date().toLocaleDateString(), pageNumber: page, totalPages: pages };
+  const texts = {
+    title,
+    url: "about:blank",
+    date: new Date().toLocaleDateString(),
+    pageNumber: page,
+    totalPages: pages,
+  };
   const edge = (text, height, top, align) => {
     const host = document.createElement("div");
     set(host, {
-      all: "initial", "forced-color-adjust": "none", position: "absolute", top: `${top}px`, left: `${sheet.left}px`, width: `${sheet.width}px`,
-      height: `${height}px`, overflow: "hidden", display: "flex", "align-items": align, "box-sizing": "border-box",
-      padding: "0.4cm 0", font: "10px Arial, sans-serif",
+      all: "initial",
+      "forced-color-adjust": "none",
+      position: "absolute",
+      top: `${top}px`,
+      left: `${sheet.left}px`,
+      width: `${sheet.width}px`,
+      height: `${height}px`,
+      overflow: "hidden",
+      display: "flex",
+      "align-items": align,
+      "box-sizing": "border-box",
+      padding: "0.4cm 0",
+      font: "10px Arial, sans-serif",
     });
     const content = new DOMParser().parseFromString(text, "text/html");
     removeUnsafe(content);
@@ -237,6 +286,9 @@ function pixels(length) {
 
 // The sheet of a `size` of an `@page` rule; undefined for a name, `auto` or an orientation alone.
 function sizeOf(size) {
-  const lengths = (size ?? "").split(/\s+/).map(pixels).filter((length) => length !== undefined);
+  const lengths = (size ?? "")
+    .split(/\s+/)
+    .map(pixels)
+    .filter((length) => length !== undefined);
   return lengths.length === 0 ? undefined : [lengths[0], lengths[1] ?? lengths[0]];
 }

@@ -4,7 +4,10 @@ import { build } from "esbuild";
 import { readFile, writeFile } from "node:fs/promises";
 
 const [target] = process.argv.slice(2);
-const { metafile, outputFiles: [script] } = await build({
+const {
+  metafile,
+  outputFiles: [script],
+} = await build({
   entryPoints: ["src/main.js"],
   bundle: true,
   format: "iife",

@@ -15,7 +15,9 @@ for (const block of document.querySelectorAll("pre")) {
       getSelection().selectAllChildren(code);
       button.textContent = "Press Ctrl+C";
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 2000);
   });
   block.append(button);
 }

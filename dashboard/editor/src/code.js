@@ -8,7 +8,12 @@ import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } fr
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 import { EditorState } from "@codemirror/state";
 import {
-  drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers,
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  keymap,
+  lineNumbers,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { placeholderCompletion, placeholderHighlight } from "./placeholders.js";
@@ -60,7 +65,12 @@ export function codeEditor(field, { language = "html", onChange = () => {}, name
         if (update.docChanged) onChange();
       }),
       keymap.of([
-        ...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, indentWithTab, ...defaultKeymap,
+        ...closeBracketsKeymap,
+        ...completionKeymap,
+        ...searchKeymap,
+        ...historyKeymap,
+        indentWithTab,
+        ...defaultKeymap,
       ]),
     ],
   });

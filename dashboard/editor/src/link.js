@@ -9,7 +9,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
 async function bytesOf(stream) {
   const parts = [];
   let length = 0;
-  for (const reader = stream.getReader(); ;) {
+  for (const reader = stream.getReader(); ; ) {
     const { done, value } = await reader.read();
     if (done) break;
     length += value.length;

@@ -26,4 +26,5 @@ if (frame) {
   show(fill(document.getElementById("markup").value));
 }
 
-for (const field of document.querySelectorAll("textarea[data-code]")) codeEditor(field, { language: field.dataset.code });
+for (const field of document.querySelectorAll("textarea[data-code]"))
+  codeEditor(field, { language: field.dataset.code });

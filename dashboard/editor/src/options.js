@@ -35,7 +35,8 @@ export function optionControls(form, { source = () => "template", onChange }) {
   }
 
   // The values of the controls that apply, by name.
-  const values = () => Object.fromEntries(fields.filter((field) => !field.disabled).map((field) => [field.name, valueOf(field)]));
+  const values = () =>
+    Object.fromEntries(fields.filter((field) => !field.disabled).map((field) => [field.name, valueOf(field)]));
 
   // The options of the template that no value takes the place of.
   function baseLeft() {
@@ -57,7 +58,8 @@ export function optionControls(form, { source = () => "template", onChange }) {
     const left = baseLeft();
     for (const field of fields) {
       const ofTemplate = left[field.name];
-      if (field.tagName === "SELECT") field.options[0].text = ofTemplate ? `${ofTemplate} (template)` : unset.get(field);
+      if (field.tagName === "SELECT")
+        field.options[0].text = ofTemplate ? `${ofTemplate} (template)` : unset.get(field);
       else field.placeholder = ofTemplate ?? unset.get(field);
     }
     for (const [field, toggle] of switches) {
@@ -121,8 +123,13 @@ export function optionControls(form, { source = () => "template", onChange }) {
   // Presets: the values of some options. Those that only other presets have are removed.
   const presets = [...form.querySelectorAll("[data-preset]")];
   const ofPreset = (button) => JSON.parse(button.dataset.preset);
-  const presetNames = new Set(presets.flatMap((button) => Object.keys(ofPreset(button))).flatMap((name) => (
-    fields.filter((field) => rowOf(field).dataset.field === name.split(".")[0]).map((field) => field.name))));
+  const presetNames = new Set(
+    presets
+      .flatMap((button) => Object.keys(ofPreset(button)))
+      .flatMap((name) =>
+        fields.filter((field) => rowOf(field).dataset.field === name.split(".")[0]).map((field) => field.name),
+      ),
+  );
   const presetFields = fields.filter((field) => presetNames.has(field.name));
   const isOfPreset = (button) => presetFields.every((field) => valueOf(field) === (ofPreset(button)[field.name] ?? ""));
   for (const button of presets) {
@@ -148,7 +155,8 @@ export function optionControls(form, { source = () => "template", onChange }) {
 
   for (const field of fields) {
     unset.set(field, field.tagName === "SELECT" ? field.options[0].text : field.placeholder);
-    if (field.dataset.language) editors.set(field, codeEditor(field, { language: field.dataset.language, onChange: entered }));
+    if (field.dataset.language)
+      editors.set(field, codeEditor(field, { language: field.dataset.language, onChange: entered }));
     if (!field.dataset.default) continue;
     const toggle = switchOf(field);
     switches.set(field, toggle);
@@ -162,7 +170,8 @@ export function optionControls(form, { source = () => "template", onChange }) {
 
   function focus(field) {
     reveal(field);
-    for (let details = field.closest("details"); details; details = details.parentElement.closest("details")) details.open = true;
+    for (let details = field.closest("details"); details; details = details.parentElement.closest("details"))
+      details.open = true;
     (editors.get(field) ?? switches.get(field) ?? field).focus();
   }
 
@@ -192,7 +201,10 @@ export function optionControls(form, { source = () => "template", onChange }) {
     show,
     showProblem,
     // What is rendered: the values, and the options of the template.
-    effective: () => ({ ...baseLeft(), ...Object.fromEntries(fields.filter(isSet).map((field) => [field.name, valueOf(field)])) }),
+    effective: () => ({
+      ...baseLeft(),
+      ...Object.fromEntries(fields.filter(isSet).map((field) => [field.name, valueOf(field)])),
+    }),
     setBase(options) {
       base = options;
       show();

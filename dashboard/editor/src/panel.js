@@ -22,9 +22,10 @@ export function clearError() {
 export async function ask(path, body) {
   const response = await fetch(`/dashboard/playground/${path}`, { method: "POST", body });
   if (response.ok || response.status === 422) return response.json();
-  const [what, then] = response.status === 403 || response.redirected
-    ? ["Your session has ended.", "What you entered is kept in this browser: reload the page and sign in again."]
-    : [`The dashboard answered with the status ${response.status}.`, "Try again shortly."];
+  const [what, then] =
+    response.status === 403 || response.redirected
+      ? ["Your session has ended.", "What you entered is kept in this browser: reload the page and sign in again."]
+      : [`The dashboard answered with the status ${response.status}.`, "Try again shortly."];
   return { error: `${what} ${then}` };
 }
 

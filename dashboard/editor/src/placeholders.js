@@ -17,7 +17,9 @@ export function placeholderNames(markup) {
 
 // The markup with the value of each placeholder, as the server fills it.
 export function filled(markup, value) {
-  return markup.replace(pattern(), (_, raw, name) => (raw === undefined ? escaped(value(name.normalize())) : value(raw.normalize())));
+  return markup.replace(pattern(), (_, raw, name) =>
+    raw === undefined ? escaped(value(name.normalize())) : value(raw.normalize()),
+  );
 }
 
 // Only what is visible is matched.
@@ -50,6 +52,11 @@ export function placeholderCompletion(names) {
       const insert = space + label + (missing || (/^[ \t]/.test(after) ? "" : " "));
       view.dispatch({ changes: { from, to, insert }, selection: { anchor: from + insert.length } });
     };
-    return { from: start, options: names().filter((label) => label !== name).map((label) => ({ label, type: "variable", apply })) };
+    return {
+      from: start,
+      options: names()
+        .filter((label) => label !== name)
+        .map((label) => ({ label, type: "variable", apply })),
+    };
   };
 }

@@ -49,7 +49,8 @@ export function playgroundPage(form) {
     }
   }
   const fill = (text) => (source() === "template" ? filled(text, (name) => String(variables?.[name] ?? "")) : text);
-  const show = frame === null ? () => {} : preview(frame, "preview playground", () => layoutOf(options.effective(), papers, fill));
+  const show =
+    frame === null ? () => {} : preview(frame, "preview playground", () => layoutOf(options.effective(), papers, fill));
   function showPreview() {
     readVariables();
     show({ html: () => valueOf(form.elements.html), url: () => null, template: () => fill(template.html) }[source()]());
@@ -127,7 +128,8 @@ export function playgroundPage(form) {
   let sampled = form.elements.variables.value;
   async function readTemplate() {
     const id = form.elements.templateId.value.trim();
-    const response = id && await fetch(`/dashboard/playground/template?id=${encodeURIComponent(id)}`).catch(() => null);
+    const response =
+      id && (await fetch(`/dashboard/playground/template?id=${encodeURIComponent(id)}`).catch(() => null));
     template = response?.ok ? await response.json() : { html: "", options: {}, variables: "" };
     if (!response?.ok || !["", sampled].includes(valueOf(form.elements.variables))) return;
     sampled = template.variables;

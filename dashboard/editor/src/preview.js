@@ -47,13 +47,20 @@ export function preview(first, key, layout) {
     next.frame.hidden = false;
     next.frame.classList.add("loading");
     size(next);
-    next.frame.addEventListener("load", () => {
-      if (next !== loading) return;
-      stored((storage) => storage.setItem(key, "1"));
-      const desk = getComputedStyle(box).backgroundColor;
-      // The frame has an opaque origin, so "*" is the only target that matches. The message holds no secrets.
-      next.frame.contentWindow.postMessage({ markup, css, isPrint, part: next.part, paper: next.paper, desk, scroll }, "*");
-    }, { once: true });
+    next.frame.addEventListener(
+      "load",
+      () => {
+        if (next !== loading) return;
+        stored((storage) => storage.setItem(key, "1"));
+        const desk = getComputedStyle(box).backgroundColor;
+        // The frame has an opaque origin, so "*" is the only target that matches. The message holds no secrets.
+        next.frame.contentWindow.postMessage(
+          { markup, css, isPrint, part: next.part, paper: next.paper, desk, scroll },
+          "*",
+        );
+      },
+      { once: true },
+    );
     sheet.append(next.frame);
   }
 
@@ -81,9 +88,12 @@ export function preview(first, key, layout) {
   function describe({ width, height, isWhole, part, paper, seen, notShown }, pages, page) {
     const mm = (length) => Math.round((length * 25.4) / 96);
     const count = `About ${pages} ${pages === 1 ? "page" : "pages"}`;
-    const size = paper ? `${count} of ${mm(page.width)} × ${mm(page.height)} mm.`
-      : seen ? `A part of ${Math.round(seen.width)} × ${Math.round(seen.height)} pixels.`
-        : part ? "Nothing matches the selector."
+    const size = paper
+      ? `${count} of ${mm(page.width)} × ${mm(page.height)} mm.`
+      : seen
+        ? `A part of ${Math.round(seen.width)} × ${Math.round(seen.height)} pixels.`
+        : part
+          ? "Nothing matches the selector."
           : `${isWhole ? "The full page:" : "A viewport of"} ${width} × ${height} pixels.`;
     return notShown.length === 0 ? size : `${size} Not in the preview: ${notShown.join(", ")}.`;
   }

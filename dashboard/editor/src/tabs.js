@@ -24,7 +24,11 @@ function show() {
     tab.tabIndex = isSelected ? 0 : -1;
     tab.setAttribute("aria-selected", String(isSelected));
     pane.hidden = !isSelected && !isFixed;
-    for (const [name, value] of [["role", "tabpanel"], ["aria-labelledby", tab.id], ["tabindex", "0"]]) {
+    for (const [name, value] of [
+      ["role", "tabpanel"],
+      ["aria-labelledby", tab.id],
+      ["tabindex", "0"],
+    ]) {
       if (isFixed) pane.removeAttribute(name);
       else pane.setAttribute(name, value);
     }

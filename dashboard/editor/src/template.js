@@ -19,7 +19,8 @@ export function templatePage(form) {
   const frame = element("preview");
   const papers = JSON.parse(frame?.dataset.papers ?? "{}");
   const fill = (text) => filled(text, samples.value);
-  const show = frame === null ? () => {} : preview(frame, `preview ${template}`, () => layoutOf(options.values(), papers, fill));
+  const show =
+    frame === null ? () => {} : preview(frame, `preview ${template}`, () => layoutOf(options.values(), papers, fill));
   // Some options have placeholders too.
   function placeholders() {
     const values = options.values();
@@ -37,7 +38,12 @@ export function templatePage(form) {
   async function check() {
     last += 1;
     const number = last;
-    const body = new URLSearchParams({ ...options.values(), source: "html", html: "-", form_token: form.elements.form_token.value });
+    const body = new URLSearchParams({
+      ...options.values(),
+      source: "html",
+      html: "-",
+      form_token: form.elements.form_token.value,
+    });
     const { field, error } = await ask("request", body).catch(() => ({ error: "" }));
     if (number !== last || (error !== undefined && field === undefined)) return undefined;
     const control = form.elements[field];
@@ -55,11 +61,14 @@ export function templatePage(form) {
   function changed() {
     isDirty = true;
     clearTimeout(timer);
-    timer = setTimeout(() => {
-      refresh();
-      check();
-      keepDraft();
-    }, 150 + editor.view.state.doc.length / 2_000);
+    timer = setTimeout(
+      () => {
+        refresh();
+        check();
+        keepDraft();
+      },
+      150 + editor.view.state.doc.length / 2_000,
+    );
   }
   form.addEventListener("input", changed);
   form.addEventListener("change", changed);
@@ -98,8 +107,12 @@ export function templatePage(form) {
   const revision = element("revision");
   const key = [form.dataset.user, template];
   const draftNow = () => ({
-    name: element("name").value, html: editor.text, options: options.values(), samples: samples.values(),
-    revision: revision?.value ?? "", at: Date.now(),
+    name: element("name").value,
+    html: editor.text,
+    options: options.values(),
+    samples: samples.values(),
+    revision: revision?.value ?? "",
+    at: Date.now(),
   });
   function keepDraft() {
     putDraft(key, draftNow());
@@ -113,7 +126,10 @@ export function templatePage(form) {
     if (!draft) return undefined;
     const now = draftNow();
     const hasAll = (kept, values) => Object.entries(values).every(([name, value]) => (kept[name] ?? "") === value);
-    const isSame = draft.name === now.name && draft.html === now.html && hasAll(draft.options, now.options) &&
+    const isSame =
+      draft.name === now.name &&
+      draft.html === now.html &&
+      hasAll(draft.options, now.options) &&
       hasAll(draft.samples, now.samples);
     if (isSame) return deleteDraft(key);
     const bar = element("draft");
@@ -150,7 +166,11 @@ export function templatePage(form) {
   toggle.addEventListener("click", () => {
     const isJson = jsonPart.hidden;
     if (isJson) {
-      jsonField.value = JSON.stringify(Object.fromEntries(placeholders().map((name) => [name, samples.value(name)])), null, 2);
+      jsonField.value = JSON.stringify(
+        Object.fromEntries(placeholders().map((name) => [name, samples.value(name)])),
+        null,
+        2,
+      );
       if (json === null) json = codeEditor(jsonField, { language: "json", onChange: readJson });
       else json.text = jsonField.value;
       json.focus();
