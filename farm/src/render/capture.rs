@@ -55,7 +55,7 @@ fn is_scrolled(rendering: &Rendering<'_>) -> bool {
 }
 
 /// Defines `own.outside`.
-const OUTSIDE: &str = include_str!("capture/outside.js");
+const OUTSIDE: &str = concat!("(", include_str!("capture/outside.js"), ")()");
 /// By how much a mobile device can be zoomed out.
 const MAX_ZOOM: f64 = 10.0;
 /// Frames that are run until frames of another origin are in view.
@@ -83,7 +83,7 @@ async fn show_changes(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
 }
 
 /// Keeps the look of a page with scripts in one of its documents.
-const KEEP_SCRIPTED: &str = include_str!("capture/keep_scripted.js");
+const KEEP_SCRIPTED: &str = concat!("(", include_str!("capture/keep_scripted.js"), ")()");
 
 /// Ends the scripts of the page, which must not see how a capture changes it: they would change the content. The next job must
 /// not see that either. Only a capture may follow.

@@ -32,7 +32,7 @@ use crate::{begin_frames::FrameTime, error::JobError};
 /// the file is a third larger.
 const OPTIMIZE_FOR_SPEED: bool = true;
 /// Defines `own.resized`.
-const RESIZED: &str = include_str!("resized.js");
+const RESIZED: &str = concat!("(", include_str!("resized.js"), ")()");
 /// Frames to draw before a screenshot until one of them has changed the picture.
 const MAX_FRAMES_BEFORE_SCREENSHOT: u32 = 3;
 /// Frames that may be returned without a picture. Two attempts have always been enough.

@@ -42,9 +42,9 @@ const MAX_SHARE: u32 = 3;
 /// Frames that are run for one of the main thread: Chromium may run a frame without it.
 const MAX_FRAMES: u32 = 50;
 /// Defines `own.scroll`.
-const BEGIN: &str = include_str!("scroll.js");
+const BEGIN: &str = concat!("(", include_str!("scroll.js"), ")()");
 /// Defines `own.shown`.
-const SHOWN: &str = include_str!("shown.js");
+const SHOWN: &str = concat!("(", include_str!("shown.js"), ")()");
 
 /// Scrolls from the end of the first viewport to a height of the page in steps of a viewport, and back. If `whole`, also
 /// through what this has added at the end, but only once, because some pages add more at every end. Returns the height
