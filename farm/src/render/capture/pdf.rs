@@ -42,11 +42,7 @@ use super::{
 use crate::error::JobError;
 
 /// The texts of the page's headings, which are the titles of the outline.
-const HEADINGS: &str = "(() => { const texts = [], collect = root => {\
-    for (const element of root.querySelectorAll('*')) { const { matches, shadowRoot } = as(Element, element);\
-        if (element instanceof HTMLElement && matches('h1, h2, h3, h4, h5, h6, [role=heading]'))\
-            texts.push(as(HTMLElement, element).innerText);\
-        if (shadowRoot) collect(shadowRoot) } }; collect(document); return texts })()";
+const HEADINGS: &str = concat!("(", include_str!("pdf/headings.js"), ")()");
 
 /// By how much Chromium rounds the sides of a sheet, in CSS pixels.
 const SHEET_ROUNDING: f64 = 1.0;
@@ -105,12 +101,7 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
     finish::finish(document, pdf, language, reading).await
 }
 
-/// Ends transitions in a document and its open shadow trees.
-const END_TRANSITIONS: &str = "(() => { const sheet = new CSSStyleSheet();\
-    sheet.replaceSync('*, ::before, ::after { transition: none !important }');\
-    const visit = root => { root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];\
-        for (const element of root.querySelectorAll('*')) { const { shadowRoot } = as(Element, element);\
-            if (shadowRoot) visit(shadowRoot) } }; visit(document) })()";
+const END_TRANSITIONS: &str = concat!("(", include_str!("pdf/end_transitions.js"), ")()");
 
 /// Gives the page the layout of print in its viewport, to be measured. Printing shows what transitions end with.
 async fn lay_out_as_printed(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
@@ -278,16 +269,7 @@ fn page_rule(pdf: &PdfOptions, sheet: Option<Sheet>) -> Option<String> {
         .then(|| format!("@page {{ {} {} }}", size.unwrap_or_default(), margin.unwrap_or_default()))
 }
 
-/// Shows the backgrounds that a PDF without backgrounds needs: those that text shows (`background-clip: text`), which is
-/// mostly transparent, and the controls of video and audio, whose icons are backgrounds. The elements print them, but not their
-/// children, which would inherit that.
-const SHOW_BACKGROUNDS: &str = "(() => { const set = value => element => element instanceof HTMLElement &&\
-        as(HTMLElement, element).style.setProperty('print-color-adjust', value, 'important');\
-    const needed = Array.from(document.querySelectorAll('*')).filter(element =>\
-        getComputedStyle(element).backgroundClip.includes('text') || element instanceof HTMLMediaElement && element.controls);\
-    const others = needed.flatMap(element => Array.from(as(Element, element).children))\
-        .filter(child => getComputedStyle(child).printColorAdjust !== 'exact' && !needed.includes(child));\
-    needed.forEach(set('exact')); others.forEach(set('economy')) })()";
+const SHOW_BACKGROUNDS: &str = concat!("(", include_str!("pdf/show_backgrounds.js"), ")()");
 
 /// Whether the job's markup or style sheet may have one of the words, which are those of CSS or of attributes.
 fn has_any(job: &RenderJob, words: &[&str]) -> bool {

@@ -21,21 +21,10 @@ use super::{
 use crate::{error::JobError, render::rendering::Rendering};
 
 /// Defines `own.sides`.
-const SIDES: &str = include_str!("fit_to_width.js");
+const SIDES: &str = concat!("(", include_str!("fit_to_width.js"), ")()");
 /// Whether the page's own rules for sheets set a size, and their widest left and right margins in CSS pixels, `null` for
 /// those that they do not set; percentages are of a width.
-const PAGE_RULES: &str = "(width => { const widest = { left: null, right: null, size: false };\
-    const pixels = text => { const length = CSSNumericValue.parse(text);\
-        return length.unit === 'percent' ? length.value / 100 * width : length.to('px').value };\
-    const read = rules => { for (const rule of rules) {\
-        if (rule instanceof CSSPageRule) { widest.size ||= rule.style.getPropertyValue('size') !== '';\
-            for (const side of ['left', 'right']) {\
-                const margin = rule.style.getPropertyValue(`margin-${side}`);\
-                try { widest[side] = Math.max(widest[side] ?? 0, pixels(margin)) } catch {} } }\
-        if (rule.cssRules) read(rule.cssRules); if (rule.styleSheet) read(rule.styleSheet.cssRules) } };\
-    for (const sheet of [...document.styleSheets, ...document.adoptedStyleSheets])\
-        try { read(sheet.cssRules) } catch {}\
-    return widest })";
+const PAGE_RULES: &str = concat!("(", include_str!("page_rules.js"), ")");
 
 /// The options of a PDF with the scale at which its content fits, which is 1 at most. Scripts of the page do not run
 /// afterwards.
@@ -138,18 +127,8 @@ async fn content_width(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Resul
     Ok((sheet.pixels() - left - right).max(1.0))
 }
 
-/// `vertical` if the document has vertical lines that begin at the right, which the root or the body decides; otherwise the
-/// rules with which it begins at the left and its body keeps its direction and its place, if it begins at the right. With
-/// containment the document does not take the direction of its body.
-const FLOW: &str = "(() => { const root = window.document.documentElement, body = window.document.body;\
-    if (!root) return '';\
-    const styles = [root, body].filter(it => it).map(it => getComputedStyle(it));\
-    if (styles.some(it => /-rl$/.test(it.writingMode))) return 'vertical';\
-    if (styles[0].direction !== 'rtl') return '';\
-    const is = (...values) => it => values.includes(`${body?.computedStyleMap().get(it)}`);\
-    const isAtRight = !['width', 'max-width'].every(is('auto', 'none')) && !['margin-left', 'margin-right'].some(is('auto'));\
-    return `:root { direction: ltr !important; contain: style } :root > body { direction: ${styles[1]?.direction};\
-        ${isAtRight ? 'margin-left: auto !important' : ''} }` })()";
+/// `vertical`, or the rules with which a document begins at the left that begins at the right.
+const FLOW: &str = concat!("(", include_str!("root_flow.js"), ")()");
 
 /// Where the lines of a document begin.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,21 +18,14 @@ use super::{
 };
 use crate::{error::JobError, render::rendering::Rendering};
 
-const COLORS: &str = include_str!("colors.js");
+const COLORS: &str = concat!("(", include_str!("colors.js"), ")");
 /// The colour before that of the first element is that of what is hidden. Few texts of headers and of pictures have such a
 /// colour, which would be taken for a number.
 const FIRST_COLOR: u32 = 0x12_34_57;
 /// Colours of an element: for what is before its content, in it and after it.
 const SIDES: [Side; 3] = [Side::Before, Side::In, Side::After];
 /// Gives all texts of a frame the colour of its element, if its owner cannot look into it.
-const PAINT_FRAME: &str = "(frames => { const path = inner => { if (inner === inner.parent) return '';\
-        const { parent } = inner; const all = Array.from({ length: parent.length }, (_, at) => parent[at]);\
-        return `${path(parent)}/${all.indexOf(inner)}` };\
-    let place = path(window); while (place && !frames[place]) place = place.slice(0, place.lastIndexOf('/'));\
-    if (!place) return; const sheet = new CSSStyleSheet(); sheet.replaceSync(`*, ::before, ::after {\
-        -webkit-text-fill-color: ${frames[place]} !important; print-color-adjust: exact !important;\
-        transition-duration: 0s !important; transition-delay: 0s !important } text, tspan { fill: ${frames[place]} !important }`);\
-    document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet] })";
+const PAINT_FRAME: &str = concat!("(", include_str!("paint_frame.js"), ")");
 
 /// What is known of a file that is to be read: its content, and the origins of its texts if something has no tags.
 #[derive(Debug, Default)]

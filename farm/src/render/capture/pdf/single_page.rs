@@ -31,10 +31,7 @@ const SHEET_GROWTH: f64 = 24.0;
 /// How much of the sheet of a single page may be empty then, in CSS pixels.
 const SHEET_TOLERANCE: f64 = 8.0;
 /// Whether a style sheet has a rule for sheets, which may set their margins, or cannot be read.
-const HAS_PAGE_RULE: &str = "(() => { const has = rules => [...rules].some(rule => rule instanceof CSSPageRule\
-    || rule.cssRules && has(rule.cssRules) || rule.styleSheet && has(rule.styleSheet.cssRules)); try {\
-    return [...document.styleSheets, ...document.adoptedStyleSheets].some(sheet => has(sheet.cssRules))\
-    } catch { return true } })()";
+const HAS_PAGE_RULE: &str = concat!("(", include_str!("has_page_rule.js"), ")()");
 /// Remembers the heights of the elements.
 const HEIGHTS: &str = "void (own.heights = Array.from(document.querySelectorAll('body *'),\
     element => ({ element, height: getComputedStyle(element).height })))";
@@ -43,10 +40,7 @@ const CLIPS: &str = "element => { const { localName, scrollHeight, clientHeight 
     return /^(iframe|object|embed|img|video|canvas)$/.test(localName)\
         || getComputedStyle(element).overflowY !== 'visible' && scrollHeight > clientHeight }";
 /// Fixes those that have changed, of the elements for which a condition is true.
-const FIX_CHANGED: &str = "(condition => own.heights.filter(({ element, height }) =>\
-        element instanceof HTMLElement && getComputedStyle(element).height !== height && condition(element))\
-    .forEach(({ element, height }) => { for (const name of ['height', 'min-height', 'max-height'])\
-        as(HTMLElement, element).style.setProperty(name, height, 'important') }))";
+const FIX_CHANGED: &str = concat!("(", include_str!("fix_heights.js"), ")");
 
 /// Prints all content on one sheet that is as tall as needed.
 pub(super) async fn capture(
