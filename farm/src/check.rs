@@ -205,21 +205,12 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     ("emoji", "\u{1f600}", "fonts-noto-color-emoji"),
 ];
 
-/// The page draws each sample and compares it with characters that no font has, which look like a missing character. It
-/// puts the indices of the missing ones into its title, which a PDF contains.
-const FONTS_PAGE: &str = r#"<title>x</title><canvas width=60 height=60></canvas><script>
-const samples = SAMPLES, canvas = document.querySelector("canvas");
-const context = canvas.getContext("2d", { willReadFrequently: true });
-const draw = text => {
-  context.clearRect(0, 0, 60, 60);
-  context.font = "40px sans-serif";
-  context.fillText(text, 5, 45);
-  return context.getImageData(0, 0, 60, 60).data.join();
-};
-const missing = ["\u0378", "\u{10fffe}", " "].map(draw);
-const found = samples.flatMap((sample, index) => missing.includes(draw(sample)) ? [index] : []);
-document.title = "missing:" + found.join() + ";";
-</script>"#;
+/// The page puts the indices of the samples that no font has into its title.
+const FONTS_PAGE: &str = concat!(
+    "<title>x</title><canvas width=60 height=60></canvas><script>(",
+    include_str!("missing_fonts.js"),
+    ")(SAMPLES)</script>"
+);
 
 /// Whether pages have fonts for the scripts of the world.
 async fn fonts(farm: &Farm) -> Vec<Finding> {

@@ -303,13 +303,7 @@ impl Overrides {
     }
 }
 
-/// Animation frames of a worker by its timers, in real time like all of a worker. Chromium's own need frames of the page,
-/// and the page's frame after a worker's last one never ends, because the worker does not answer it. The properties that
-/// it calls are not defined before the worker starts.
-const ANIMATION_FRAMES: &str = "if (self.requestAnimationFrame) {\
-    self.requestAnimationFrame = function requestAnimationFrame(callback) {\
-        return setTimeout(() => callback(performance.now()), 1000 / 60) };\
-    self.cancelAnimationFrame = function cancelAnimationFrame(handle) { clearTimeout(handle) } }";
+const ANIMATION_FRAMES: &str = concat!("(", include_str!("worker_frames.js"), ")()");
 
 pub(crate) fn start_worker(
     page: &Session,

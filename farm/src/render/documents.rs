@@ -175,12 +175,8 @@ const READY_STATE_FRAMES: u32 = 4;
 /// How often the state of a page is complete before it is asked what still delays `load`. The state of markup is complete when
 /// it is parsed.
 const MAX_COMPLETE_READS: u32 = 20;
-/// Whether a document delays the `load` of its page without a request: a script keeps it open (`document.open`), or it has media
-/// of a `data:` URL.
-const DELAYS_LOAD: &str = "(() => { const { readyState, querySelectorAll } = document;\
-    const isLoading = media => { const { networkState, readyState } = as(HTMLMediaElement, media);\
-        return networkState === 2 && readyState < 2 };\
-    return readyState !== 'complete' || [...querySelectorAll('audio, video')].some(isLoading) })()";
+/// Whether a document delays the `load` of its page without a request.
+const DELAYS_LOAD: &str = concat!("(", include_str!("delays_load.js"), ")()");
 
 /// Loads the page and returns when its document has started to load.
 async fn load(

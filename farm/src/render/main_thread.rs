@@ -14,19 +14,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::rendering::Rendering;
 use crate::{begin_frames::FrameTime, error::JobError};
 
-/// Records the next frame of the main thread and the end of its tasks: intersection observers are notified in tasks
-/// of low priority, and lazy images start to load in further ones.
-const WATCH: &str = "(() => { const watch = own.frame = { drawn: false }; watch.done = new Promise(done => {\
-    const isShown = ({ top, bottom, left, right, width, height }) => width > 0 && height > 0 &&\
-        top < innerHeight && left < innerWidth && bottom > 0 && right > 0;\
-    const isDeferred = image => image.loading === 'lazy' && !image.complete && !image.currentSrc &&\
-        isShown(image.getBoundingClientRect());\
-    let left = 100; const check = () => left-- > 0 && [...document.images].some(isDeferred) ?\
-        setTimeout(check, 2) : scheduler.postTask(done, { priority: 'background' });\
-    requestAnimationFrame(() => { watch.drawn = true });\
-    const root = document.documentElement, observer = new IntersectionObserver(() => {\
-        observer.disconnect(); setTimeout(check) });\
-    if (root) observer.observe(root); else setTimeout(check) }) })()";
+/// Defines `own.frame`.
+const WATCH: &str = concat!("(", include_str!("watch_frame.js"), ")()");
 /// Whether the main thread has had the frame, after the end of its tasks.
 const IS_DRAWN: &str = "own.frame.drawn && own.frame.done";
 /// Frames that are run for one of the main thread without a pause.

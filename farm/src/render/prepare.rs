@@ -151,12 +151,7 @@ pub(super) fn media_command(options: &RenderOptions) -> SetEmulatedMediaParams {
     SetEmulatedMediaParams { media: Some(media_type.to_owned()), features: Some(features) }
 }
 
-/// Adopts the style sheet of a job unless it is the last one, and returns whether it was not. In an isolated world the page's
-/// content security policy does not hold for it, and it works when no script of the page runs.
-const ADOPT_STYLE: &str = "(css => { if (window !== top) return false;\
-    if (!own.style) { own.style = new CSSStyleSheet(); own.style.replaceSync(css) }\
-    const sheets = [...document.adoptedStyleSheets]; if (sheets.at(-1) === own.style) return false;\
-    document.adoptedStyleSheets = [...sheets.filter(sheet => sheet !== own.style), own.style]; return true })";
+const ADOPT_STYLE: &str = concat!("(", include_str!("adopt_style.js"), ")");
 
 /// Puts the style sheet of a job after those that scripts of the page have adopted; `true` if that has changed the page.
 pub(super) async fn put_style_last(rendering: &mut Rendering<'_>, css: &StyleText) -> Result<bool, JobError> {

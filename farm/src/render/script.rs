@@ -1,10 +1,8 @@
 //! Scripts of the farm in the document of a job, and the expression that a job waits for.
 //!
-//! Invariant: the page cannot change what scripts of the farm do. They run in an isolated world, whose prototypes the scripts of the page
-//! do not share, and take the members of a document and of its elements from those prototypes: elements of the markup hide
-//! members of the document that have their `id` or `name`, variables of the window that are not defined, and the members of
-//! the form to which they belong. The expression runs in the world of the page's scripts, whose variables it reads: the page can
-//! change what it does, and so only what its own file shows.
+//! Invariant: the page cannot change what scripts of the farm do. They run in an isolated world, after `prelude.js`, which says
+//! what bounds that. A script of more than three lines is a function in a file beside its Rust. The expression of a job runs in the
+//! world of the page's scripts, whose variables it reads: the page can change what it does, and so only what its own file shows.
 
 use chromiumoxide_cdp::cdp::{
     browser_protocol::page::{
@@ -24,15 +22,8 @@ use crate::error::JobError;
 /// Name of the isolated world.
 const WORLD: &str = "platen";
 
-/// Names that every script may use:
-/// - `as(Interface, object)` has the members of an interface as they are on the object.
-/// - `document` has those of the document; where a node is needed, it is `window.document`.
-/// - `own` keeps what later scripts of the farm need in this document. Elements are named by strings, never by symbols.
-const PRELUDE: &str = "const as = ({ prototype }, object) => new Proxy(prototype, {\
-    get: (_, name) => { const member = Reflect.get(prototype, name, object);\
-        return typeof member === 'function' ? member.bind(object) : member },\
-    set: (_, name, value) => Reflect.set(prototype, name, value, object) }),\
-    document = as(Document, window.document), own = window[Symbol.for('platen')] ??= {};";
+/// The names that every script may use.
+const PRELUDE: &str = include_str!("prelude.js");
 
 /// The command that creates the isolated world of the document in a frame, or finds it.
 pub(super) fn create_world(frame: &str) -> CreateIsolatedWorldParams {
@@ -58,7 +49,7 @@ pub(super) fn of_next_documents(expression: &str) -> AddScriptToEvaluateOnNewDoc
 }
 
 fn complete(expression: &str) -> String {
-    format!("(() => {{ {PRELUDE} return ({expression}) }})()")
+    format!("(() => {{ {PRELUDE}return ({expression}) }})()")
 }
 
 impl Rendering<'_> {
@@ -151,24 +142,15 @@ pub(super) fn unless_refused<T>(answer: Result<T, JobError>) -> Result<Option<T>
 
 /// Characters of the page's message that a refusal has.
 const MAX_MESSAGE_CHARS: usize = 300;
-/// Evaluates the expression of an object made by [`object`], unless its promise is still pending. No command waits for that
-/// promise: it may need the page's clock, which stands during commands. After five microtasks the value of an expression or
-/// function without a promise, or with a promise that is already settled, is known.
-const CHECK: &str = "async function() { if (!this.pending) this.run(); for (let left = 5; left; left--) await null;\
-    if (!this.error) return { met: this.met };\
-    let message = 'an error'; try { message = `${this.error[0]?.message ?? this.error[0]}` } catch {} return { message } }";
+/// Makes an object of a function that evaluates the expression.
+const KEEP: &str = concat!("(", include_str!("page_expression.js"), ")");
+/// Evaluates the expression of an object made by [`object`], unless its promise is still pending.
+const CHECK: &str = include_str!("check_expression.js");
 
 /// The expression has the names and the `this` of the page's scripts. Between `do` and `while` there is one statement, whose
 /// semicolon may be missing; after a comma it goes on with an expression.
 fn object(expression: &Expression) -> String {
-    format!(
-        "({{ pending: false, met: false, error: null,\
-         evaluate: async () => {{ do return void 0,\n{}\nwhile (0) }},\
-         async run() {{ this.pending = true; try {{ let value = await this.evaluate();\
-         if (typeof value === 'function') value = await value(); this.met = !!value }}\
-         catch (error) {{ this.error = [error] }} this.pending = false }} }})",
-        expression.as_str()
-    )
+    format!("{KEEP}(async () => {{ do return void 0,\n{}\nwhile (0) }})", expression.as_str())
 }
 
 /// The error of a text that is no expression: if it can, one that names what is in the text or that it ends too early.

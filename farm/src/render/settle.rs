@@ -11,16 +11,10 @@ use super::{
 };
 use crate::{error::JobError, metrics::Waiting};
 
-/// Stops the blinking of the text caret and shows it, as right after focus. It blinks every 500 ms, a common
-/// length of waits, so whether a picture shows it would vary.
-const SHOW_CARET: &str = "(() => { let element = document.activeElement; while (element) {\
-    const { shadowRoot, isContentEditable, matches, style } = as(HTMLElement, element);\
-    if (shadowRoot) { element = shadowRoot.activeElement; continue }\
-    const inner = element.contentDocument; if (inner?.nodeType === 9) {\
-        element = as(Document, inner).activeElement; continue }\
-    if (isContentEditable || matches('input, textarea'))\
-    style.setProperty('caret-animation', 'manual', 'important');\
-    return } })()";
+/// Stops the blinking of the text caret. It blinks every 500 ms, a common length of waits, so whether a picture shows it would
+/// vary.
+const SHOW_CARET: &str = concat!("(", include_str!("show_caret.js"), ")()");
+
 /// Waits until the network is idle, if that is the milestone, and then for the job's time. Afterwards the
 /// page has had its animation-frame, resize and intersection callbacks. Returns whether nothing is open that a wait for the
 /// network to be idle has left out.

@@ -23,22 +23,8 @@ const UNDRAWN_FRAMES: u32 = 2;
 /// Frame interval of a page on which nothing has moved yet, which a timer or a response may still move. That begins at most two
 /// frames late.
 const STILL_INTERVAL_MS: f64 = 3.0 * FRAME_INTERVAL_MS;
-/// Requests an animation frame in every frame, because Chromium runs idle callbacks only after frames in
-/// which a script ran. `own.requests` tells what scripts of the page have requested since the previous call, in the documents
-/// that can be reached from here: [`FRAMES`], [`DRAWN_FRAMES`]. The ids of a document's callbacks are consecutive in all worlds.
-const KEEP_ALIVE_FRAMES: &str = "(() => { let made = 0, latest, moved = false; const ids = new WeakMap,\
-    next = () => { made++; latest = requestAnimationFrame(next); own.callbacks++ },\
-    read = view => { const before = ids.get(view), ours = view === window ? made : 0;\
-        const frame = view.requestAnimationFrame(() => 0), idle = view.requestIdleCallback(() => 0);\
-        view.cancelAnimationFrame(frame); view.cancelIdleCallback(idle); ids.set(view, { frame, idle });\
-        return (as(Document, view.document).activeViewTransition ? 3 : 0) |\
-            (before ? (frame !== before.frame + ours + 1) + 2 * (idle !== before.idle + 1) : 0) },\
-    visit = view => { let found = 0; try { found = read(view) } catch { return 0 }\
-        for (let at = 0; at < view.length; at++) found |= visit(view[at]); return found };\
-    own.callbacks = -1; next(); own.rest = () => cancelAnimationFrame(latest);\
-    addEventListener('scroll', () => { moved = true }, { capture: true, passive: true });\
-    own.requests = () => { const found = visit(window) | moved; made = 0; moved = false; return found };\
-    own.requests() })()";
+/// Requests an animation frame in every frame, and defines `own.requests`, which returns [`FRAMES`] and [`DRAWN_FRAMES`].
+const KEEP_ALIVE_FRAMES: &str = concat!("(", include_str!("keep_alive_frames.js"), ")()");
 /// A script has requested an animation frame, something was scrolled, or a view transition is active.
 const FRAMES: u64 = 1;
 /// A script needs drawn frames: it has requested an idle callback, or a view transition is active.
