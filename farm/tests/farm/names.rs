@@ -117,7 +117,11 @@ async fn names(shared: Arc<Shared>) {
     // An element with a name costs Chromium the more time the more there are.
     let named: Vec<_> = document.iter().map(|name| format!("<img name='{name}'>")).collect();
     let ids: Vec<_> = all.iter().map(|name| format!("<i id='{name}'></i>")).collect();
-    let elements = format!("<div style='display:none'>{}{}</div>", named.concat(), ids.concat());
+    // A form whose members are the elements around it.
+    let around: Vec<_> = form.iter().map(|name| format!("<fieldset name='{name}' form=inner>")).collect();
+    let ends = "</fieldset>".repeat(around.len());
+    let around = format!("{}<form id=inner></form>{ends}", around.concat());
+    let elements = format!("<div style='display:none'>{}{}{around}</div>", named.concat(), ids.concat());
     let controls: Vec<_> = form.iter().map(|name| format!("<input type=hidden name='{name}'>")).collect();
     let controls = controls.concat();
     for script in [false, true] {

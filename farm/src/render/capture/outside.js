@@ -11,7 +11,8 @@ function defineOutside() {
     const all = root.querySelectorAll("*");
     for (const element of all) {
       visit(element);
-      if (element.shadowRoot) each(visit, element.shadowRoot);
+      const { shadowRoot } = as(Element, element);
+      if (shadowRoot) each(visit, shadowRoot);
       if (isFrame(element) && element.contentDocument) each(visit, as(Document, element.contentDocument));
     }
   };
