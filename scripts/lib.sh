@@ -138,6 +138,20 @@ ensure_npm() {
   command -v npm >/dev/null || apt_install nodejs npm
 }
 
+# npm_packages DIRECTORY NAME: installs what the package-lock.json in the directory names, and sets packages to where it is.
+npm_packages() {
+  ensure_npm
+  packages="$tools/$2-$(sha256sum "$1/package-lock.json" | cut -c1-16)"
+  [ ! -e "$packages/installed" ] || return 0
+  say "installing the packages of $1 (npm)"
+  rm -rf "$packages"
+  mkdir -p "$packages"
+  cp "$1/package.json" "$1/package-lock.json" "$packages"
+  npm ci --prefix "$packages" --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null ||
+    fail "npm could not install the packages of $1; see what it says above."
+  touch "$packages/installed"
+}
+
 # cargo_tool NAME VERSION OPTION...: builds a tool from crates.io, in $tools/bin, with options of cargo install.
 cargo_tool() {
   local name=$1 version=$2
