@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use crate::{
     pdf_metadata::documented,
     pdf_standards::PAGES,
-    support::{Shared, pages, pdf_reader::Reader, with},
+    support::{Shared, paged, pages, pdf_reader::Reader, with},
 };
 
 tests! {
     "a screen reader finds text that is not of the markup" => text,
+    "a screen reader finds empty cells of tables where they are" => empty_cells,
     "a screen reader finds what is repeated once" => repeated,
     "a screen reader finds no header and nothing that is hidden" => hidden,
     "each link of a file for screen readers is one" => links,
@@ -28,20 +29,25 @@ struct Said {
     tree: String,
     /// What is no part of it.
     artifacts: String,
+    pages: usize,
 }
 
 /// What a page says as PDF/UA.
 async fn said(shared: &Shared, html: &str, fields: Value) -> Said {
-    let fields = with(json!({ "html": format!("{START}{html}"), "preferCssPageSize": true }), &fields);
+    let fields =
+        with(json!({ "html": format!("{START}{html}"), "preferCssPageSize": true, "tagged": true }), &fields);
     let job = documented(fields, json!({ "standard": { "ua1": true } }));
     let file = match shared.render(&job).await {
         Ok(file) => file,
-        Err(refusal) => return Said { tree: refusal.to_string(), artifacts: String::new() },
+        Err(refusal) => return Said { tree: refusal.to_string(), artifacts: String::new(), pages: 0 },
     };
-    let mut reader = Reader::new(Document::load_mem(&file.bytes).unwrap());
+    let document = Document::load_mem(&file.bytes).unwrap();
+    let pages = document.page_iter().count();
+    let mut reader = Reader::new(document);
     let tree = reader.tree();
     let tree = tree.strip_prefix("Document(").unwrap().strip_suffix(')').unwrap().to_owned();
-    Said { tree, artifacts: reader.artifacts.split_whitespace().collect::<Vec<_>>().join(" ") }
+    let artifacts = reader.artifacts.split_whitespace().collect::<Vec<_>>().join(" ");
+    Said { tree, artifacts, pages }
 }
 
 async fn check(shared: &Shared, cases: &[(&str, &str)]) {
@@ -92,6 +98,52 @@ async fn text(shared: Arc<Shared>) {
         ],
     )
     .await;
+}
+
+async fn empty_cells(shared: Arc<Shared>) {
+    check(
+        &shared,
+        &[
+            ("<table><tr><th>a<th>b<tr><td>1<td></table>", "Table(TR(TH(a)TH(b))TR(TD(1)TD()))"),
+            ("<table><tr><th></th><th>Q1<th>Q2<tr><th>a<td></td><td>5<tr><td><td><td></table>", "Table(TR(TH()TH(Q1)TH(Q2))TR(TH(a)TD()TD(5))TR(TD()TD()TD()))"),
+            // Rows of as many cells with content, in other columns.
+            ("<table><tr><th>a<th><th>c<tr><td><td>2<td>3</table>", "Table(TR(TH(a)TH()TH(c))TR(TD()TD(2)TD(3)))"),
+            ("<table><tr><th>a<td>&nbsp;<td><br><td><!-- --> <td><p></p><tr><th>b<td><td><td><td>x</table>", "Table(TR(TH(a)TD( )TD()TD()TD())TR(TH(b)TD()TD()TD()TD(x)))"),
+            ("<table><caption>C<tr><th>a<th>b<th>c<tr><td colspan=2><td rowspan=2><tr><td>1<td><tfoot><tr><td><td><td></table>", "Table(Caption(C)TR(TH(a)TH(b)TH(c))TR(TD()TD())TR(TD(1)TD())TR(TD()TD()TD()))"),
+            ("<table><tr><th>a<td><table><caption>in<tr><td><td>1<tr><td>2<td></table><tr><td><td></table>", "Table(TR(TH(a)TD(Table(Caption(in)TR(TD()TD(1))TR(TD(2)TD()))))TR(TD()TD()))"),
+            ("<style>td:empty{background:red}td:empty::before{content:'none'}</style><table><tr><th>a<td><tr><th>b<td>1</table>", "Table(TR(TH(a)TD(Span(none)))TR(TH(b)TD(1)))"),
+            ("<style>i::before{content:'icon'}</style><table><tr><th>a<td><i></i><td><i aria-hidden=true></i><td><q></q></table>", "Table(TR(TH(a)TD(Span(icon))TD()TD(Span(“)Span(”))))"),
+            ("<style>@media print{.n{display:none}}</style><table><tr><th>a<th class=n>b<td><button class=n>x</button><td class=n></table>", "Table(TR(TH(a)TD()))"),
+            ("<div role=table><div role=row><span role=columnheader></span><span role=columnheader>b</span></div><div role=row><span role=rowheader>c</span><span role=cell></span></div></div>", "Table(TR(TH()TH(b))TR(TH(c)TD()))"),
+            ("<p>x<div id=h></div><script>h.attachShadow({mode:'open'}).innerHTML='<table><caption>S<tr><th>a<td><tr><td><td>1</table>'</script>", "P(x)Table(Caption(S)TR(TH(a)TD())TR(TD()TD(1)))"),
+            ("<table><tr><th>a<td><input type=checkbox aria-label=c><td><img alt=Logo width=9 src=\"data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle r='9'/></svg>\"><td><tr><th>b<td><b>1</b><td><td></table>", "Table(TR(TH(a)TD(Form())TD(Figure([Logo]))TD())TR(TH(b)TD(1)TD()TD()))"),
+            // Of a table that only places its content nothing is in the tree.
+            ("<p>a<table><tr><td><td>b<tr><td></table>c<table><tr><td></table>", "P(a)bc"),
+            ("<p>a<table hidden><tr><th>a<td></table><div style='height:0;overflow:hidden'><table><tr><th>a<td></table></div><div style='position:absolute;left:-9999px'><table><tr><th>a<td></table></div>", "P(a)"),
+            ("<p>a<div style='max-height:0;overflow:hidden'><table><tr><th><th>b<tr><th scope=row>c<td><td>1<tr><td><td></table></div><p>b", "P(a)P(b)"),
+        ],
+    )
+    .await;
+    let rows = "<tr style='height:6cm'><th>row<td><td>1<tr><td><td><td>".repeat(6);
+    let table = format!("<table><thead><tr><th>Head<th><th>2</thead>{rows}</table>");
+    for (ranges, count) in
+        [(json!({}), 6), (json!({ "pageRanges": "1" }), 3), (json!({ "pageRanges": "2" }), 3)]
+    {
+        let found = said(&shared, &table, ranges).await.tree;
+        let [rows, empty] = ["TR(TH(row)TD()TD(1))", "TR(TD()TD()TD())"].map(|it| found.matches(it).count());
+        assert_eq!((found.contains("TR(TH(Head)TH()TH(2))"), rows), (true, count), "{found}");
+        assert!((count - 1..=count).contains(&empty), "{found}");
+    }
+    let filled = "<style>@page{size:10cm;margin:0}*{margin:0;padding:0}table{border-spacing:0}</style><table><tr><th>a<tr style='height:9cm'><td>b<tr><td></table>";
+    for (html, header) in
+        [(filled, json!({})), (table.as_str(), json!({ "headerHtml": "Every", "headerFirstHtml": "First" }))]
+    {
+        let tagged = said(&shared, html, header.clone()).await;
+        let plain =
+            paged(with(json!({ "html": format!("{START}{html}"), "preferCssPageSize": true }), &header));
+        let pages = |file: &[u8]| Document::load_mem(file).unwrap().page_iter().count();
+        assert_eq!(tagged.pages, pages(&shared.file(&plain).await.bytes), "{}", tagged.tree);
+    }
 }
 
 async fn repeated(shared: Arc<Shared>) {

@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod attachments;
+mod cells;
 mod document;
 mod finish;
 mod first_page;
@@ -76,6 +77,7 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
         }
         _ => {}
     }
+    cells::fill(rendering, pdf).await?;
     let first = first_page::options(pdf);
     let (file, first_page, printed) = if pdf.pages == Pages::Single {
         let (file, printed) = single_page::capture(rendering, first.as_ref().unwrap_or(pdf)).await?;

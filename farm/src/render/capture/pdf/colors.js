@@ -9,6 +9,7 @@ function numberElements(first) {
   const frames = {}; // The colours of frames that cannot be entered, by their places.
   const color = (value) => `#${value.toString(16).padStart(6, "0")}`;
   const hidden = color(first - 1);
+  const spaces = new Set(own.spaces?.values());
   // Transitions that run stay as they are, and none begins.
   const css = `*, ::before, ::after { transition-duration: 0s !important; transition-delay: 0s !important;
             print-color-adjust: exact !important }
@@ -99,24 +100,26 @@ function numberElements(first) {
       }
       return;
     }
-    const own = parents.length;
+    const at = parents.length;
     parents.push(parent);
     kinds.push(kindOf(element));
-    const colors = [1, 0, 2].map((kind) => color(first + 3 * own + kind));
+    const colors = [1, 0, 2].map((kind) => color(first + 3 * at + kind));
     // Margin boxes inherit the colour of the root.
     if (parent === null) colors[0] = color(0);
     paint(element, ...colors);
+    const space = own.spaces?.get(element);
+    if (space) paint(space, ...colors);
     const frame = documentIn(element);
     if (frame) {
       const inner = frame.contentDocument;
       const { contentWindow } = frame;
-      if (inner) numberDocument(inner, own);
-      else if (contentWindow) frames[path(contentWindow)] = color(first + 3 * own + 1);
+      if (inner) numberDocument(inner, at);
+      else if (contentWindow) frames[path(contentWindow)] = color(first + 3 * at + 1);
     }
     if (shadowRoot) adopt(shadowRoot, ShadowRoot, view);
     const assigned = localName === "slot" ? as(HTMLSlotElement, element).assignedElements() : [];
     const inside = assigned.length ? assigned : shadowRoot ? as(DocumentFragment, shadowRoot).children : children;
-    for (const child of inside) number(child, own, view);
+    for (const child of inside) if (!spaces.has(child)) number(child, at, view);
   };
   const numberDocument = (inner, parent) => {
     const { documentElement, defaultView } = as(Document, inner);

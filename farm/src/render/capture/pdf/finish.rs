@@ -77,9 +77,6 @@ fn finished(
     reading: &Reading,
 ) -> Result<Bytes, JobError> {
     let options = &pdf.document;
-    if pdf.tagged {
-        structure::renumber_ids(&mut document)?;
-    }
     metadata::set_language(&mut document, language)?;
     let is_described = metadata::is_wanted(options);
     if is_described {
@@ -91,6 +88,9 @@ fn finished(
         let mut schemas = standard::schemas(options.standard);
         schemas.extend(options.invoice.as_ref().map(attachments::invoice_schema));
         metadata::add_xmp(&mut document, options.archive(), &schemas)?;
+    }
+    if pdf.tagged {
+        structure::renumber_ids(&mut document)?;
     }
     metadata::set_id(&mut document);
     "1.7".clone_into(&mut document.version);

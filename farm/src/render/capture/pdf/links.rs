@@ -101,7 +101,7 @@ fn link_around(
         // Its text takes the place of its content, and would take that of the link.
         b"Figure" => {
             let link = new_element(document, parent, vec![element.into()]);
-            replace(document, parent, element, Some(link))?;
+            tree::replace(document, parent, element, Some(link))?;
             let figure = document.get_dictionary_mut(element)?;
             figure.set("P", link);
             figure.set("K", content);
@@ -153,25 +153,10 @@ fn push(document: &mut Document, element: ObjectId, new: Vec<Object>) -> lopdf::
     Ok(())
 }
 
-/// Puts another element in the place of one, or none.
-fn replace(
-    document: &mut Document,
-    parent: ObjectId,
-    element: ObjectId,
-    other: Option<ObjectId>,
-) -> lopdf::Result<()> {
-    let is_element = |kid: &Object| kid.as_reference().is_ok_and(|id| id == element);
-    let kids = tree::kids(document, document.get_dictionary(parent)?).into_iter();
-    let kids: Vec<Object> =
-        kids.filter_map(|kid| if is_element(&kid) { other.map(Object::from) } else { Some(kid) }).collect();
-    document.get_dictionary_mut(parent)?.set("K", kids);
-    Ok(())
-}
-
 fn move_into(document: &mut Document, link: ObjectId, spans: &[ObjectId]) -> lopdf::Result<()> {
     for span in spans {
         let parent = document.get_dictionary(*span)?.get(b"P")?.as_reference()?;
-        replace(document, parent, *span, None)?;
+        tree::replace(document, parent, *span, None)?;
         document.get_dictionary_mut(*span)?.set("P", link);
     }
     push(document, link, spans.iter().map(|span| (*span).into()).collect())
@@ -189,7 +174,7 @@ fn new_link(
         parent
     } else {
         let link = new_element(document, parent, Vec::new());
-        replace(document, parent, spans[0], Some(link))?;
+        tree::replace(document, parent, spans[0], Some(link))?;
         document.get_dictionary_mut(spans[0])?.set("P", link);
         push(document, link, vec![spans[0].into()])?;
         move_into(document, link, &spans[1..])?;

@@ -47,7 +47,7 @@ pub(super) fn remove(
     let mut rows: BTreeMap<usize, (bool, Vec<Mark>)> = BTreeMap::new();
     for element in &elements {
         let found = printed(element);
-        let row = row(&elements, element);
+        let row = tree::around(&elements, element, |around| around.kind == b"TR");
         if let Some(row) = row {
             let (is_repeated, marks) = rows.entry(row).or_insert((true, Vec::new()));
             *is_repeated &= found.is_empty() || is_repeated_text(&found);
@@ -84,13 +84,3 @@ fn copies(marks: &[Mark], pages: &HashMap<ObjectId, usize>) -> Vec<Mark> {
     let first = marks.iter().filter_map(page).min();
     marks.iter().filter(|mark| page(mark) > first).copied().collect()
 }
-
-/// The row of a table around an element.
-fn row(elements: &[Element], element: &Element) -> Option<usize> {
-    let around = std::iter::successors(element.parent, |parent| elements[*parent].parent);
-    let mut around = around.take(MAX_DEPTH);
-    around.find(|at| elements[*at].kind == b"TR")
-}
-
-/// More elements than a table has around the text of its header row.
-const MAX_DEPTH: usize = 64;

@@ -7,7 +7,7 @@ use platen_shared::locale::Locale;
 
 use super::{
     artifacts::{self, Changes},
-    links,
+    cells, links,
     origins::Reading,
     parents::ParentTree,
     repeated,
@@ -32,17 +32,22 @@ const ROLES: [(&str, &str); 8] = [
 /// Repairs the tree, and refuses what the page must change. Returns how the tags of the content change.
 pub(super) fn repair(document: &mut Document, reading: &Reading) -> Result<Changes, JobError> {
     let texts = &reading.content.texts;
-    let root = tree::root(document)
-        .map_err(|_| JobError::standard_not_met("the page has no text, and no image with one"))?;
+    let no_text = || JobError::standard_not_met("the page has no text, and no image with one");
+    let root = tree::root(document).map_err(|_| no_text())?;
     let roles: Dictionary =
         ROLES.iter().map(|(role, known)| (*role, Object::Name(known.as_bytes().to_vec()))).collect();
     document.get_dictionary_mut(root)?.set("RoleMap", roles);
     let mut changes = Changes::default();
     let mut parents = ParentTree::read(document, root)?;
     remove_absent(document, &reading.content.marks, &mut parents)?;
+    let cleared = cells::clear(document, &reading.content.spaces, &mut parents, &mut changes)?;
     repeated::remove(document, texts, &mut parents, &mut changes)?;
     if let Some(origins) = &reading.origins {
-        untagged::place(document, texts, origins, &mut parents, &mut changes)?;
+        untagged::place(document, &reading.content, &cleared, origins, &mut parents, &mut changes)?;
+    }
+    cells::remove_empty(document, |id| cleared.contains_key(&id))?;
+    if tree::kids(document, document.get_dictionary(root)?).is_empty() {
+        return Err(no_text());
     }
     links::complete(document, texts, &mut parents, &changes)?;
     parents.write(document)?;

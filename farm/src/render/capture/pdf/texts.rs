@@ -10,6 +10,8 @@ use lopdf::{
 
 /// More than a page of the browser has of forms in forms.
 pub(super) const MAX_FORM_DEPTH: usize = 32;
+/// The colour of spaces in cells of tables, by which they are known in the file.
+pub(super) const SPACE_COLOR: u32 = 0x12_34_55;
 /// Parts of a point by which places are compared.
 const PLACE_PARTS: f64 = 100.0;
 
@@ -49,6 +51,8 @@ pub(super) struct Drawn {
     /// In their order. Those of a form that is drawn twice, as under a mask, are found once.
     pub(super) texts: Vec<Text>,
     pub(super) marks: HashSet<Mark>,
+    /// Spaces of cells that may be empty.
+    pub(super) spaces: Vec<Text>,
 }
 
 pub(super) fn content(document: &Document) -> lopdf::Result<Drawn> {
@@ -150,7 +154,9 @@ impl<'a> Walk<'a> {
                     };
                     let mark = marks.last().copied().flatten();
                     let object = (stream.id, count);
-                    self.found.texts.push(Text { page: stream.page, object, mark, place, color, content });
+                    let text = Text { page: stream.page, object, mark, place, color, content };
+                    let is_space = color == Some(SPACE_COLOR) && text.is_blank();
+                    if is_space { &mut self.found.spaces } else { &mut self.found.texts }.push(text);
                     count += 1;
                 }
                 ("Tm", Some(open)) => open.matrix = numbers(operands).unwrap_or(open.matrix),

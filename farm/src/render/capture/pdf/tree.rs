@@ -6,6 +6,9 @@ use lopdf::{Dictionary, Document, Object, ObjectId, decode_text_string};
 
 use super::texts::Mark;
 
+/// More elements than there are between what is in a cell of a table and the table.
+const MAX_DEPTH: usize = 64;
+
 /// An element in the order of reading.
 #[derive(Debug)]
 pub(super) struct Element {
@@ -41,6 +44,17 @@ pub(super) fn elements(document: &Document, root: ObjectId) -> Vec<Element> {
         left.extend(kids.map(|kid| (kid, parent)));
     }
     elements
+}
+
+/// The nearest of the elements around one for which a condition holds.
+pub(super) fn around(
+    elements: &[Element],
+    element: &Element,
+    is_wanted: impl Fn(&Element) -> bool,
+) -> Option<usize> {
+    std::iter::successors(element.parent, |parent| elements[*parent].parent)
+        .take(MAX_DEPTH)
+        .find(|at| is_wanted(&elements[*at]))
 }
 
 /// The mark to which an element refers.
@@ -95,6 +109,21 @@ pub(super) fn remove_marks(
         let kept: Vec<Object> = kids(document, dictionary).into_iter().filter(is_kept).collect();
         document.get_dictionary_mut(element.id)?.set("K", kept);
     }
+    Ok(())
+}
+
+/// Puts another element in the place of one, or none.
+pub(super) fn replace(
+    document: &mut Document,
+    parent: ObjectId,
+    element: ObjectId,
+    other: Option<ObjectId>,
+) -> lopdf::Result<()> {
+    let is_element = |kid: &Object| kid.as_reference().is_ok_and(|id| id == element);
+    let kids = kids(document, document.get_dictionary(parent)?).into_iter();
+    let kids: Vec<Object> =
+        kids.filter_map(|kid| if is_element(&kid) { other.map(Object::from) } else { Some(kid) }).collect();
+    document.get_dictionary_mut(parent)?.set("K", kids);
     Ok(())
 }
 

@@ -5,14 +5,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lopdf::Document;
+use lopdf::{Document, ObjectId};
 
 use super::{
     artifacts::Changes,
     new_elements::{NewElements, Place},
     origins::{Origin, Origins, Side},
     parents::ParentTree,
-    texts::{Mark, Text},
+    texts::{Drawn, Mark, Text},
     tree::{self, Element},
 };
 use crate::error::JobError;
@@ -61,11 +61,13 @@ struct Run<'a> {
 /// Adds what is not tagged, and removes what is hidden. Returns the new elements of texts.
 pub(super) fn place(
     document: &mut Document,
-    texts: &[Text],
+    content: &Drawn,
+    cleared: &HashMap<ObjectId, Mark>,
     origins: &Origins,
     parents: &mut ParentTree,
     changes: &mut Changes,
 ) -> Result<(), JobError> {
+    let texts = &content.texts;
     let found = origins.find(texts);
     let mut of_marks: HashMap<Mark, usize> = HashMap::new();
     let mut hidden: HashSet<Mark> = HashSet::new();
@@ -84,6 +86,11 @@ pub(super) fn place(
             _ => {}
         }
     }
+    for (space, origin) in content.spaces.iter().zip(origins.find(&content.spaces)) {
+        if let (Some(mark), Origin::Element(element, _)) = (space.mark, origin) {
+            of_marks.insert(mark, element);
+        }
+    }
     hidden.retain(|mark| !of_marks.contains_key(mark));
     let elements = tree::elements(document, tree::root(document)?);
     tree::remove_marks(document, &elements, &hidden)?;
@@ -92,7 +99,7 @@ pub(super) fn place(
     }
     changes.removed.extend(hidden);
     let leaf = |(element, it): (usize, &Element)| {
-        let origin = *it.marks.iter().find_map(|mark| of_marks.get(mark))?;
+        let origin = *it.marks.iter().chain(cleared.get(&it.id)).find_map(|mark| of_marks.get(mark))?;
         Some(Leaf { element, origin })
     };
     let leaves: Vec<Leaf> = elements.iter().enumerate().filter_map(leaf).collect();
