@@ -18,7 +18,7 @@ use super::{
 use crate::{error::JobError, render::rendering::Rendering};
 
 /// Adds the spaces, and remembers them as `own.spaces` by their cells.
-const ADD: &str = include_str!("cells.js");
+const ADD: &str = concat!("(", include_str!("cells.js"), ")");
 
 /// Adds spaces for a file of PDF/UA.
 pub(super) async fn fill(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<(), JobError> {
