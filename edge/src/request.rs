@@ -11,10 +11,7 @@ mod farm;
 mod log;
 mod reply;
 
-use std::{
-    error::Error,
-    time::{Duration, Instant},
-};
+use std::{error::Error, time::Instant};
 
 use platen_shared::{
     endpoint::Endpoint,

@@ -12,7 +12,7 @@ use futures::future::{Either, select};
 use platen_shared::{
     endpoint::Endpoint,
     format::OutputFormat,
-    id::{AccountId, TemplateId},
+    id::AccountId,
     job::Source,
     key::ApiKey,
     reason::Reason,
