@@ -135,7 +135,6 @@ impl Server {
         mut request: Request<Incoming>,
         connection: Arc<Connection>,
     ) -> Response<ResponseBody> {
-        connection.pause_after_refusal().await;
         let began = Instant::now();
         let id = request_head::request_id(&mut request);
         let method = request.method().clone();
@@ -183,12 +182,6 @@ impl Server {
             && let Ok(id) = HeaderValue::from_str(&id)
         {
             response.headers_mut().insert(HeaderName::from_static(wire::REQUEST_ID), id);
-        }
-        // The connections of a proxy are those of many clients.
-        if self.limits.max_connections_per_address.is_some()
-            && response.headers().contains_key(header::RETRY_AFTER)
-        {
-            exchange.connection.set_refused();
         }
         // A client must not send the next request while the rest of the last one is discarded.
         if exchange.connection.draining.is_cancelled() || !exchange.is_received.load(Ordering::Relaxed) {

@@ -16,13 +16,12 @@ use std::{
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use parking_lot::Mutex;
 use platen_program::{ACCEPT_RETRY_INTERVAL, error_chain, prepare_response_socket, startup::StopSignals};
 use platen_shared::wire::REQUEST_ID;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::OwnedSemaphorePermit,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{sleep, timeout},
 };
 use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
@@ -37,8 +36,6 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_BUFFER_BYTES: usize = 256 * 1024;
 /// For the client to take a part of a response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The smallest `retry-after`.
-const MIN_RETRY_TIME: Duration = Duration::from_secs(1);
 /// Once the server drains: for a request to be read whose bytes the kernel has, and then for the rest of a head that has
 /// begun.
 const DRAIN_READ_TIME: Duration = Duration::from_secs(1);
@@ -113,7 +110,6 @@ impl Server {
             draining: self.draining.clone(),
             aborted: self.aborted.child_token(),
             has_request: AtomicBool::new(false),
-            refused: Mutex::default(),
         };
         self.tasks.spawn(async move {
             server.metrics.connections.inc();
@@ -187,22 +183,4 @@ pub(super) struct Connection {
     pub(super) aborted: CancellationToken,
     /// From the head of a request to the end of its response.
     pub(super) has_request: AtomicBool,
-    /// When the last response with `retry-after` was sent.
-    refused: Mutex<Option<Instant>>,
-}
-
-impl Connection {
-    pub(super) fn set_refused(&self) {
-        *self.refused.lock() = Some(Instant::now());
-    }
-
-    /// Before a request that follows a refusal. A refusal takes about a millisecond of CPU time, and the server has a higher
-    /// priority than browsers, so some hundred clients that do not wait as `retry-after` says would leave renders
-    /// a fifth of the CPUs.
-    pub(super) async fn pause_after_refusal(&self) {
-        let refused = *self.refused.lock();
-        if let Some(refused) = refused {
-            self.draining.run_until_cancelled(sleep_until(refused + MIN_RETRY_TIME)).await;
-        }
-    }
 }
