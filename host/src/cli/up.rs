@@ -87,8 +87,8 @@ pub(crate) struct Up {
     #[arg(long, env = "PLATEN_MAX_CONNECTIONS", value_name = "N", default_value = "4096")]
     max_connections: NonZeroUsize,
 
-    /// Number of connections from one address (IPv6: one /64 network). An address also has a part of the memory
-    /// for request bodies. 0 means no limits for one address: use it behind a reverse proxy, which has one address
+    /// Number of connections from one address (IPv6: one /64 network), which also has a part of the places for
+    /// uploads. 0 means no limits for one address: use it behind a reverse proxy, which has one address
     /// for all clients
     #[arg(long, env = "PLATEN_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "1024")]
     max_connections_per_address: usize,

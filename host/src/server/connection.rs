@@ -92,15 +92,14 @@ impl Server {
 
     /// Serves a connection, or refuses it if its address has too many.
     fn begin(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, place: Option<OwnedSemaphorePermit>) {
-        let mut share = self.connections_by_address.share(peer.ip().into());
-        if share.grow(1).is_err() {
+        let Some(share) = self.connections_by_address.share(peer.ip().into()) else {
             self.metrics.connections_refused.inc();
             if let Some(count) = self.warnings.refused.record() {
                 tracing::warn!(count, address = %peer.ip(), "connections refused: too many from one address");
             }
             let _ = refuse(stream);
             return;
-        }
+        };
         if let Err(error) = prepare_response_socket(&stream) {
             tracing::debug!(%error, "cannot set the options of a connection");
         }

@@ -3,8 +3,7 @@
 //! Invariant: a response that is dropped before its end reports to the component that its client has disconnected.
 
 use std::{
-    cmp::Reverse,
-    collections::HashMap,
+    collections::VecDeque,
     pin::Pin,
     sync::{
         Arc, OnceLock, Weak,
@@ -99,7 +98,7 @@ impl ResponseBody {
         self.complete = !sent || body.is_end_stream();
         self.remaining = body.size_hint().exact();
         if let Some(bytes) = self.remaining.filter(|_| !self.complete) {
-            self.unsent = unsent.begin(bytes, self.exchange.client, &self.exchange.connection.aborted);
+            self.unsent = unsent.begin(bytes, &self.exchange.connection.aborted);
         }
         self.body = body;
         self
@@ -153,10 +152,10 @@ const MAX_UNSENT_BYTES: u64 = 1024 * 1024 * 1024;
 const MIN_COUNTED_BYTES: u64 = 256 * 1024;
 
 /// The files that wait for slow readers. A file stays in the memory of the farm until all of it has been sent. When there
-/// are too many bytes, transfers are aborted that have had their [`WAIT_TIMEOUT`]: first those of the address with the most
-/// bytes, the oldest one first.
+/// are too many bytes, transfers are aborted that have had their [`WAIT_TIMEOUT`], the oldest one first.
 #[derive(Default)]
 pub(super) struct UnsentResponses {
+    /// The oldest one first.
     transfers: Mutex<Vec<Weak<Transfer>>>,
     aborted: RepeatedWarning,
 }
@@ -164,74 +163,63 @@ pub(super) struct UnsentResponses {
 /// A response that is being sent until this is dropped.
 struct Transfer {
     bytes: u64,
-    client: ClientAddress,
     began: Instant,
     abort: CancellationToken,
 }
 
 impl UnsentResponses {
     /// Counts a response, and aborts other ones if there are too many bytes.
-    fn begin(&self, bytes: u64, client: ClientAddress, abort: &CancellationToken) -> Option<Arc<Transfer>> {
+    fn begin(&self, bytes: u64, abort: &CancellationToken) -> Option<Arc<Transfer>> {
         if bytes < MIN_COUNTED_BYTES {
             return None;
         }
-        let transfer = Arc::new(Transfer { bytes, client, began: Instant::now(), abort: abort.clone() });
+        let transfer = Arc::new(Transfer { bytes, began: Instant::now(), abort: abort.clone() });
         let mut transfers = self.transfers.lock();
         transfers.push(Arc::downgrade(&transfer));
-        let mut unsent: Vec<_> = transfers.iter().filter_map(Weak::upgrade).collect();
+        let mut unsent: VecDeque<_> = transfers.iter().filter_map(Weak::upgrade).collect();
         while unsent.iter().map(|it| it.bytes).sum::<u64>() > MAX_UNSENT_BYTES
-            && let Some(slowest) = slowest(&unsent)
+            && let Some(oldest) = unsent.pop_front_if(|oldest| oldest.began.elapsed() >= WAIT_TIMEOUT)
         {
             if let Some(count) = self.aborted.record() {
                 tracing::warn!(count, "aborting slow transfers: too many bytes wait for clients");
             }
-            unsent.swap_remove(slowest).abort.cancel();
+            oldest.abort.cancel();
         }
         *transfers = unsent.iter().map(Arc::downgrade).collect();
         Some(transfer)
     }
 }
 
-fn slowest(transfers: &[Arc<Transfer>]) -> Option<usize> {
-    let mut by_client: HashMap<ClientAddress, u64> = HashMap::new();
-    for transfer in transfers {
-        *by_client.entry(transfer.client).or_default() += transfer.bytes;
-    }
-    let slow = transfers.iter().enumerate().filter(|(_, transfer)| transfer.began.elapsed() >= WAIT_TIMEOUT);
-    let order = |transfer: &Transfer| (by_client[&transfer.client], Reverse(transfer.began));
-    slow.max_by_key(|(_, transfer)| order(transfer)).map(|(index, _)| index)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{net::IpAddr, time::Duration};
+    use std::time::Duration;
 
     use tokio::time::sleep;
 
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn slow_transfers_of_the_address_with_the_most_bytes_are_aborted() {
+    async fn the_oldest_slow_transfers_are_aborted() {
         let unsent = UnsentResponses::default();
         let tokens: [CancellationToken; 4] = Default::default();
-        let begin = |index: usize, last: u8| {
-            unsent.begin(MAX_UNSENT_BYTES / 3, IpAddr::from([127, 0, 0, last]).into(), &tokens[index])
-        };
+        let begin = |index: usize| unsent.begin(MAX_UNSENT_BYTES / 3, &tokens[index]);
         let are_aborted = || tokens.each_ref().map(CancellationToken::is_cancelled);
         let mut transfers = Vec::new();
-        for (index, last) in [1, 2, 2].into_iter().enumerate() {
-            transfers.push(begin(index, last));
+        for index in [0, 1, 2] {
+            transfers.push(begin(index));
             sleep(Duration::from_secs(4)).await;
         }
-        transfers.push(begin(3, 3));
-        // Of the address with two, the other one has been sent for four seconds only.
+        transfers.push(begin(3));
         assert_eq!(are_aborted(), [true, false, false, false]);
-        sleep(Duration::from_secs(8)).await;
-        transfers.push(begin(3, 3));
+        // The oldest of the others has been sent for eight seconds only.
+        transfers.push(begin(3));
+        assert_eq!(are_aborted(), [true, false, false, false]);
+        sleep(Duration::from_secs(3)).await;
+        transfers.push(begin(3));
         assert_eq!(are_aborted(), [true, true, false, false]);
         drop(transfers);
         assert!(unsent.transfers.lock().iter().all(|transfer| transfer.strong_count() == 0));
-        let small = unsent.begin(MIN_COUNTED_BYTES - 1, IpAddr::from([127, 0, 0, 1]).into(), &tokens[2]);
+        let small = unsent.begin(MIN_COUNTED_BYTES - 1, &tokens[2]);
         assert!(small.is_none());
     }
 }

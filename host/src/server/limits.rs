@@ -1,4 +1,4 @@
-//! Limits of connections, bodies and requests, in all and for each address.
+//! Limits of connections, uploads and requests, in all and for each address.
 //!
 //! Invariant: what is waited for is refused after [`WAIT_TIMEOUT`].
 
@@ -40,59 +40,49 @@ impl AddressLimit {
         Arc::new(Self { max, max_per_address, taken: Mutex::default(), released: Notify::new() })
     }
 
-    /// A share of the limit, which is empty at first.
-    pub(super) fn share(self: &Arc<Self>, address: ClientAddress) -> Share {
-        Share { limit: Arc::clone(self), address, amount: 0 }
+    /// One of the limit, if there is one left.
+    pub(super) fn share(self: &Arc<Self>, address: ClientAddress) -> Option<Share> {
+        let mut taken = self.taken.lock();
+        let own = taken.by_address.get(&address).copied().unwrap_or(0);
+        if taken.all >= self.max || own >= self.max_per_address {
+            return None;
+        }
+        taken.all += 1;
+        taken.by_address.insert(address, own + 1);
+        Some(Share { limit: Arc::clone(self), address })
     }
 
-    /// A share of one, for which this waits.
-    pub(super) async fn one(self: &Arc<Self>, address: ClientAddress) -> Result<Share, ServerError> {
-        let mut share = self.share(address);
-        let growing = async {
+    /// One of the limit, for which this waits.
+    pub(super) async fn awaited_share(
+        self: &Arc<Self>,
+        address: ClientAddress,
+    ) -> Result<Share, ServerError> {
+        let waiting = async {
             loop {
                 let mut released = std::pin::pin!(self.released.notified());
                 released.as_mut().enable();
-                if share.grow(1).is_ok() {
-                    return;
+                if let Some(share) = self.share(address) {
+                    return share;
                 }
                 released.await;
             }
         };
-        timeout(WAIT_TIMEOUT, growing).await.map_err(|_| ServerError::TooManyRequests)?;
-        Ok(share)
+        timeout(WAIT_TIMEOUT, waiting).await.map_err(|_| ServerError::TooManyRequests)
     }
 }
 
-/// What one connection or request has of a limit, until this is dropped.
+/// One connection or upload of a limit, until this is dropped.
 pub(super) struct Share {
     limit: Arc<AddressLimit>,
     address: ClientAddress,
-    amount: usize,
-}
-
-impl Share {
-    pub(super) fn grow(&mut self, amount: usize) -> Result<(), ServerError> {
-        let mut taken = self.limit.taken.lock();
-        let own = taken.by_address.get(&self.address).copied().unwrap_or(0);
-        if taken.all + amount > self.limit.max || own + amount > self.limit.max_per_address {
-            return Err(ServerError::TooManyRequests);
-        }
-        taken.all += amount;
-        taken.by_address.insert(self.address, own + amount);
-        self.amount += amount;
-        Ok(())
-    }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        if self.amount == 0 {
-            return;
-        }
         let mut taken = self.limit.taken.lock();
-        taken.all -= self.amount;
+        taken.all -= 1;
         if let Some(own) = taken.by_address.get_mut(&self.address) {
-            *own -= self.amount;
+            *own -= 1;
             if *own == 0 {
                 taken.by_address.remove(&self.address);
             }
@@ -179,13 +169,9 @@ mod tests {
 
     #[test]
     fn all_addresses_and_each_one_are_limited() {
-        let limit = AddressLimit::new(10, Some(6));
-        let mut shares = [1, 1, 2].map(|last| limit.share(address(last)));
-        shares[0].grow(4).unwrap();
-        shares[1].grow(2).unwrap();
-        assert!(shares[1].grow(1).is_err(), "the share of the address");
-        shares[2].grow(4).unwrap();
-        assert!(shares[2].grow(1).is_err(), "the limit of all");
+        let limit = AddressLimit::new(3, Some(2));
+        let shares = [1, 1, 1, 2, 2].map(|last| limit.share(address(last)));
+        assert_eq!(shares.each_ref().map(Option::is_some), [true, true, false, true, false]);
         drop(shares);
         let taken = limit.taken.lock();
         assert_eq!((taken.all, taken.by_address.len()), (0, 0));
@@ -194,10 +180,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_is_waited_for() {
         let limit = AddressLimit::new(9, Some(1));
-        let first = limit.one(address(1)).await.unwrap();
-        let _other = limit.one(address(2)).now_or_never().unwrap().unwrap();
-        assert!(limit.one(address(1)).await.is_err());
-        let mut second = Box::pin(limit.one(address(1)));
+        let first = limit.awaited_share(address(1)).await.unwrap();
+        let _other = limit.awaited_share(address(2)).now_or_never().unwrap().unwrap();
+        assert!(limit.awaited_share(address(1)).await.is_err());
+        let mut second = Box::pin(limit.awaited_share(address(1)));
         assert!((&mut second).now_or_never().is_none());
         drop(first);
         second.await.unwrap();

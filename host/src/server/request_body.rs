@@ -18,7 +18,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Body, Frame, Incoming};
 use platen_shared::limits::MAX_BODY_BYTES;
 use tokio::{
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout, timeout_at},
 };
 use wasmtime_wasi_http::{Error, WasiBody};
@@ -37,8 +37,6 @@ const MAX_SMALL_BODIES_BYTES: usize = 256 * MIB;
 /// Larger bodies that are received at once. Each has an instance with a few megabytes of memory, and up to 32 MiB here, or
 /// twice that while its buffer grows.
 const MAX_UPLOADS: usize = 24;
-/// Limits of one address.
-const MAX_SMALL_BODIES_BYTES_PER_ADDRESS: usize = MAX_SMALL_BODIES_BYTES / 4;
 const MAX_UPLOADS_PER_ADDRESS: usize = 4;
 /// Of all larger bodies in components. A component holds a body about four times, so this is a gigabyte.
 const MAX_MIB_IN_COMPONENTS: usize = 256;
@@ -51,17 +49,17 @@ const MAX_DISCARDED_BYTES: usize = 2 * MAX_BODY_BYTES;
 
 /// The limits of all bodies together.
 pub(super) struct BodyLimits {
-    small_bytes: Arc<AddressLimit>,
+    small_bytes: Arc<Semaphore>,
     uploads: Arc<AddressLimit>,
     mib_in_components: Arc<Semaphore>,
 }
 
 impl BodyLimits {
     pub(super) fn new(are_addresses_limited: bool) -> Self {
-        let limit = |max, per_address| AddressLimit::new(max, are_addresses_limited.then_some(per_address));
+        let per_address = are_addresses_limited.then_some(MAX_UPLOADS_PER_ADDRESS);
         Self {
-            small_bytes: limit(MAX_SMALL_BODIES_BYTES, MAX_SMALL_BODIES_BYTES_PER_ADDRESS),
-            uploads: limit(MAX_UPLOADS, MAX_UPLOADS_PER_ADDRESS),
+            small_bytes: Arc::new(Semaphore::new(MAX_SMALL_BODIES_BYTES)),
+            uploads: AddressLimit::new(MAX_UPLOADS, per_address),
             mib_in_components: Arc::new(Semaphore::new(MAX_MIB_IN_COMPONENTS)),
         }
     }
@@ -135,25 +133,24 @@ impl ArrivingBody {
         limits: &Arc<BodyLimits>,
         hashing: Option<ConcurrencyLimit>,
     ) -> Result<RequestBody, ServerError> {
-        let address = self.exchange.client;
         let mut available = BytesMut::new();
-        let mut share = limits.small_bytes.share(address);
+        let mut memory = None;
         let announced = self.body.as_ref().map_or(0, |body| body.size_hint().lower());
         if announced <= MAX_SMALL_BODY_BYTES as u64 {
             while available.len() <= MAX_SMALL_BODY_BYTES {
                 let Some(data) = self.next().await? else {
                     self.exchange.await_hashing_place(hashing.as_ref()).await?;
                     let bytes = Some(available.len());
-                    let body = body(available, share, None::<std::future::Pending<_>>);
+                    let body = body(available, memory, None::<std::future::Pending<_>>);
                     return Ok(RequestBody { body, bytes, waited: Duration::ZERO });
                 };
-                share.grow(data.len())?;
+                add_permits(&mut memory, &limits.small_bytes, data.len())?;
                 available.extend_from_slice(&data);
             }
         }
         let arrived = Instant::now();
-        let upload = limits.uploads.one(address).await?;
-        let body = body(available, share, Some(self.rest(Arc::clone(limits), upload, hashing)));
+        let upload = limits.uploads.awaited_share(self.exchange.client).await?;
+        let body = body(available, memory, Some(self.rest(Arc::clone(limits), upload, hashing)));
         Ok(RequestBody { body, bytes: None, waited: arrived.elapsed() })
     }
 
@@ -222,16 +219,32 @@ pub(super) struct RequestBody {
     pub(super) waited: Duration,
 }
 
-/// A body as a component reads it: what has arrived, and the rest of a large one when all of that has arrived. It has a share
-/// of the memory until it is dropped.
-fn body<R>(available: BytesMut, share: Share, rest: Option<R>) -> WasiBody
+/// Takes as many permits as there are bytes.
+fn add_permits(
+    permits: &mut Option<OwnedSemaphorePermit>,
+    semaphore: &Arc<Semaphore>,
+    bytes: usize,
+) -> Result<(), ServerError> {
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    let added = Arc::clone(semaphore).try_acquire_many_owned(bytes);
+    let added = added.map_err(|_| ServerError::TooManyRequests)?;
+    match permits {
+        Some(permits) => permits.merge(added),
+        None => *permits = Some(added),
+    }
+    Ok(())
+}
+
+/// A body as a component reads it: what has arrived, and the rest of a large one when all of that has arrived. It has its
+/// permits for memory until it is dropped.
+fn body<R>(available: BytesMut, memory: Option<OwnedSemaphorePermit>, rest: Option<R>) -> WasiBody
 where
     R: Future<Output = Result<BytesMut, Error>> + Send + 'static,
 {
     let pieces = stream::once(ready(Ok(available))).chain(stream::iter(rest).then(|rest| rest));
     let pieces = pieces.try_filter(|data| ready(!data.is_empty()));
     let frames = pieces.map_ok(move |data| {
-        let _until_dropped = &share;
+        let _until_dropped = &memory;
         Frame::data(data.freeze())
     });
     StreamBody::new(frames).boxed_unsync()
