@@ -11,7 +11,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use hyper::{server::conn::http1, service::service_fn};
@@ -27,20 +26,15 @@ use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Server, server_error::ServerError};
+use super::{
+    Server,
+    limits::{DRAIN_READ_TIMEOUT, HEAD_TIMEOUT, INSTANCE_DRAIN_TIMEOUT, WRITE_TIMEOUT},
+    server_error::ServerError,
+};
 
-/// For a head, and for the pause before it. Reverse proxies keep connections for 60 s.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Of what is read, and of a response that waits for its client.
 const MAX_BUFFER_BYTES: usize = 256 * 1024;
-/// For the client to take a part of a response.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Once the server drains: for a request to be read whose bytes the kernel has, and then for the rest of a head that has
-/// begun.
-const DRAIN_READ_TIME: Duration = Duration::from_secs(1);
-/// What instances have to do after the last response is usually one statement.
-const MAX_INSTANCE_DRAIN_TIME: Duration = Duration::from_secs(10);
 
 impl Server {
     /// Serves until the first signal, and returns when the requests in flight have ended or were aborted.
@@ -68,7 +62,7 @@ impl Server {
             self.aborted.cancel();
             self.tasks.wait().await;
         }
-        self.instances.drain(MAX_INSTANCE_DRAIN_TIME).await;
+        self.instances.drain(INSTANCE_DRAIN_TIMEOUT).await;
     }
 
     /// Accepts a connection when there is space for it. Can be cancelled without losing one.
@@ -136,7 +130,7 @@ impl Server {
         );
         let read_time = async {
             self.draining.cancelled().await;
-            sleep(DRAIN_READ_TIME).await;
+            sleep(DRAIN_READ_TIMEOUT).await;
         };
         let served = tokio::select! {
             biased;
@@ -147,7 +141,7 @@ impl Server {
                 if connection.has_request.load(Ordering::Acquire) {
                     Some(serving.await)
                 } else {
-                    timeout(DRAIN_READ_TIME, serving).await.ok()
+                    timeout(DRAIN_READ_TIMEOUT, serving).await.ok()
                 }
             }
         };

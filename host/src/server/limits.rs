@@ -1,4 +1,4 @@
-//! Limits of connections, uploads and requests, in all and for each address.
+//! Limits of connections, uploads and requests, in all and for each address, and all time limits of the server.
 //!
 //! Invariant: what is waited for is refused after [`WAIT_TIMEOUT`].
 
@@ -17,6 +17,20 @@ use crate::db::Flow;
 /// For what a request waits for; most clients give up or retry soon after it. Every client has as much for a body or a
 /// response, however slow it is: the largest files take less with 50 Mbit/s.
 pub(super) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// For a head, and for the pause before it. Reverse proxies keep connections for 60 s.
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
+/// The largest body at 280 kB/s; nearly all are far smaller. Also for the rest of a body after the response.
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_mins(2);
+/// For the client to take a part of a response.
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Once the server drains: for a request to be read whose bytes the kernel has, and then for the rest of a head that has
+/// begun.
+pub(super) const DRAIN_READ_TIMEOUT: Duration = Duration::from_secs(1);
+/// What instances have to do after the last response is usually one statement.
+pub(super) const INSTANCE_DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the database and the farm may take to respond to a check, and how long its result is used for further ones.
+pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A limit in all and for each address. The shares of all addresses together do not exceed the limit, and no share exceeds
 /// that of one address.

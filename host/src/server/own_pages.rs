@@ -8,8 +8,6 @@ mod markdown;
 mod reference;
 mod search;
 
-use std::time::Duration;
-
 use axum::{
     body::Bytes,
     http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
@@ -22,11 +20,8 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::server_error::ServerError;
+use super::{limits::CHECK_TIMEOUT, server_error::ServerError};
 use crate::db::Database;
-
-/// How long the database and the farm may take to respond to a check, and how long its result is used for further ones.
-const CHECK_TIME: Duration = Duration::from_secs(2);
 
 /// Whether the server responds to this path itself.
 pub(super) fn has(path: &str) -> bool {
@@ -119,12 +114,12 @@ impl Health {
         }
         let mut checked = self.checked.lock().await;
         if let Some((at, is_ready)) = *checked
-            && at.elapsed() < CHECK_TIME
+            && at.elapsed() < CHECK_TIMEOUT
         {
             return is_ready;
         }
         let asked =
-            timeout(CHECK_TIME, async { tokio::join!(self.database_is_writable(), self.farm_is_ready()) });
+            timeout(CHECK_TIMEOUT, async { tokio::join!(self.database_is_writable(), self.farm_is_ready()) });
         let is_ready = asked.await.is_ok_and(|(database, farm)| database && farm);
         *checked = Some((Instant::now(), is_ready));
         is_ready

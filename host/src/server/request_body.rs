@@ -25,7 +25,7 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{
     exchange::Exchange,
-    limits::{AddressLimit, ConcurrencyLimit, Share, WAIT_TIMEOUT},
+    limits::{AddressLimit, BODY_TIMEOUT, ConcurrencyLimit, Share, WAIT_TIMEOUT},
     server_error::ServerError,
 };
 
@@ -43,8 +43,6 @@ const MAX_MIB_IN_COMPONENTS: usize = 256;
 
 /// A body fails after [`WAIT_TIMEOUT`] and the time of what has arrived at the lowest rate.
 const MIN_BYTES_PER_MILLISECOND: usize = 4;
-/// The largest body at 280 kB/s; nearly all are far smaller. Also for the rest of a body after the response.
-const MAX_BODY_TIME: Duration = Duration::from_mins(2);
 const MAX_DISCARDED_BYTES: usize = 2 * MAX_BODY_BYTES;
 
 /// The limits of all bodies together.
@@ -98,7 +96,7 @@ impl ArrivingBody {
 
     fn deadline(&self) -> Instant {
         let earned = Duration::from_millis((self.received / MIN_BYTES_PER_MILLISECOND) as u64);
-        self.began + (WAIT_TIMEOUT + earned).min(MAX_BODY_TIME)
+        self.began + (WAIT_TIMEOUT + earned).min(BODY_TIMEOUT)
     }
 
     /// The next piece; `None` at the end.
@@ -206,7 +204,7 @@ impl Drop for ArrivingBody {
                     discarded += frame.data_ref().map_or(0, Bytes::len);
                 }
             };
-            let _ = draining.run_until_cancelled(timeout(MAX_BODY_TIME, discard)).await;
+            let _ = draining.run_until_cancelled(timeout(BODY_TIMEOUT, discard)).await;
         });
     }
 }
