@@ -262,24 +262,13 @@ async fn a_collector_that_hangs_or_is_absent_delays_nothing() {
 }
 
 #[test]
-fn a_setting_that_is_not_supported_stops_the_start_and_secrets_are_not_shown() {
+fn an_endpoint_that_is_no_url_stops_the_start_and_is_not_shown() {
     let directory = tempfile::tempdir().expect("a directory");
-    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
-    for (name, value) in [
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
-        ("OTEL_TRACES_SAMPLER", "xray"),
-        ("OTEL_TRACES_SAMPLER_ARG", "2"),
-        ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon"),
-        ("OTEL_TRACES_EXPORTER", "zipkin"),
-        ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
-        ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "ca.pem"),
-        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "s3cret"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "bad name=s3cret"),
-        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "ftp://user:s3cret@127.0.0.1"),
-    ] {
-        let output = up(directory.path(), &[endpoint, (name, value)]).output().expect("it runs");
+    for name in ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] {
+        let endpoint = (name, "http://user:s3cret@127.0.0.1:port");
+        let output = up(directory.path(), &[endpoint]).output().expect("it runs");
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && errors.contains(name), "{errors}");
-        assert!(errors.contains(value) != value.contains("s3cret") && !errors.contains("s3cret"), "{errors}");
+        assert!(!output.status.success() && errors.contains("OTEL_EXPORTER_OTLP"), "{errors}");
+        assert!(!errors.contains("s3cret"), "{errors}");
     }
 }

@@ -9,7 +9,6 @@ mod metrics_registry;
 mod secret;
 pub mod startup;
 pub mod telemetry;
-mod telemetry_settings;
 mod variables;
 
 use std::{

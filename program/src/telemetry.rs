@@ -8,27 +8,32 @@
 //! so a collector that is absent or hangs delays neither jobs nor, for longer than 3 s, the end of the program.
 //! Attributes never have keys, bodies, markup, values of variables or addresses of pages.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{env, sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use opentelemetry::{
+    KeyValue,
     propagation::{Extractor, TextMapPropagator as _},
     trace::TracerProvider as _,
 };
 use opentelemetry_http::{HeaderInjector, HttpClient, HttpError};
-use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
+use opentelemetry_otlp::{
+    OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_TIMEOUT_DEFAULT,
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_TIMEOUT, SpanExporter, WithHttpConfig as _,
+};
 use opentelemetry_sdk::{
+    Resource,
     propagation::TraceContextPropagator,
-    trace::{BatchSpanProcessor, SdkTracerProvider},
+    resource::{EnvResourceDetector, SdkProvidedResourceDetector, TelemetryResourceDetector},
+    trace::{BatchSpanProcessor, IdGenerator as _, RandomIdGenerator, SdkTracerProvider},
 };
 use platen_shared::wire;
 use tokio::runtime::{Builder, Runtime};
 use tracing::{Level, Span};
 use tracing_subscriber::{Layer, Registry, filter::Targets};
 
-pub use crate::telemetry_settings::TelemetryError;
-use crate::{RepeatedWarning, http_client, telemetry_settings};
+use crate::{RepeatedWarning, http_client};
 pub use opentelemetry::{Context, trace::Status};
 pub use tracing_opentelemetry::OpenTelemetrySpanExt;
 
@@ -40,18 +45,30 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
+/// Nothing can be exported.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The exporter refuses its settings. Its message would show them, and they can contain a password.
+    #[error("the OTEL_EXPORTER_OTLP variables have an endpoint that is not a URL")]
+    Endpoint,
+    /// The client of the exporter.
+    #[error("the client that exports traces cannot be started")]
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
 /// What exports spans, if the environment has an endpoint for them. `service` is their `service.name` unless the environment
 /// has one. To be called once in a process.
 pub(crate) fn layer(
     service: &'static str,
 ) -> Result<Option<Box<dyn Layer<Registry> + Send + Sync>>, TelemetryError> {
-    if !telemetry_settings::is_exported()? {
+    let endpoints = [OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT];
+    if endpoints.into_iter().find_map(variable).is_none() {
         return Ok(None);
     }
     let exporter = SpanExporter::builder().with_http().with_http_client(Client::new()?);
-    let exporter = exporter.build().map_err(|error| TelemetryError::Exporter(error.to_string()))?;
+    let exporter = exporter.build().map_err(|_| TelemetryError::Endpoint)?;
     let provider = SdkTracerProvider::builder()
-        .with_resource(telemetry_settings::resource(service))
+        .with_resource(resource(service))
         .with_span_processor(BatchSpanProcessor::builder(exporter).build())
         .build();
     let layer = tracing_opentelemetry::layer()
@@ -63,6 +80,35 @@ pub(crate) fn layer(
         .with_context_activation(false);
     let _ = PROVIDER.set(provider);
     Ok(Some(layer.with_filter(Targets::new().with_target(TARGET, Level::INFO)).boxed()))
+}
+
+/// The attributes of this process; those of the environment take precedence.
+fn resource(service: &'static str) -> Resource {
+    let instance = RandomIdGenerator::default().new_trace_id().to_string();
+    let resource = Resource::builder_empty()
+        .with_service_name(service)
+        .with_attributes([
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("service.namespace", "platen"),
+            KeyValue::new("service.instance.id", instance),
+        ])
+        .with_detectors(&[Box::new(TelemetryResourceDetector), Box::new(EnvResourceDetector::new())]);
+    // Without the variable, the detector would name an unknown service.
+    match variable("OTEL_SERVICE_NAME") {
+        Some(_) => resource.with_detector(Box::new(SdkProvidedResourceDetector)).build(),
+        None => resource.build(),
+    }
+}
+
+/// The time limit of an export, which the exporter does not pass to its client.
+fn timeout() -> Duration {
+    let variables = [OTEL_EXPORTER_OTLP_TRACES_TIMEOUT, OTEL_EXPORTER_OTLP_TIMEOUT];
+    let timeout = variables.into_iter().find_map(|name| variable(name)?.parse().ok());
+    timeout.map_or(OTEL_EXPORTER_OTLP_TIMEOUT_DEFAULT, Duration::from_millis)
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Exports what has not been exported, for at most 3 s.
@@ -134,16 +180,16 @@ struct Client {
 impl Client {
     fn new() -> Result<Self, TelemetryError> {
         // Nothing runs between two exports, so a connection that the collector closes would not be noticed.
-        let inner = http_client().timeout(telemetry_settings::timeout()?).pool_max_idle_per_host(0).build();
-        let inner = inner.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
+        let inner = http_client().timeout(timeout()).pool_max_idle_per_host(0).build();
+        let inner = inner.map_err(|error| TelemetryError::Client(error.into()))?;
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
+        let runtime = runtime.map_err(|error| TelemetryError::Client(error.into()))?;
         Ok(Self { inner, runtime, failed: RepeatedWarning::new() })
     }
 
-    async fn send(&self, request: reqwest::Request) -> reqwest::Result<(StatusCode, Bytes)> {
+    async fn send(&self, request: Request<Bytes>) -> reqwest::Result<(StatusCode, Bytes)> {
         let sent = async {
-            let response = self.inner.execute(request).await?;
+            let response = self.inner.execute(request.try_into()?).await?;
             Ok((response.status(), response.bytes().await?))
         };
         // The message would have the address, which can contain a password.
@@ -165,7 +211,7 @@ impl Client {
 #[async_trait::async_trait]
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let (status, body) = self.runtime.block_on(self.send(request.try_into()?))?;
+        let (status, body) = self.runtime.block_on(self.send(request))?;
         let mut response = Response::new(body);
         *response.status_mut() = status;
         Ok(response)
