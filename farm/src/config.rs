@@ -280,7 +280,6 @@ mod tests {
             &["--egress-ports", "http"],
             &["--egress-connections", "0"],
             &["--egress-megabytes", "much"],
-            &["--egress-seconds", "soon"],
             &["--dns", "dns.example"],
         ] {
             let error = parse(arguments).unwrap_err().to_string();

@@ -52,11 +52,6 @@ pub struct EgressConfig {
     #[arg(value_name = "MB", default_value = "256")]
     pub megabytes: NonZeroU32,
 
-    /// Seconds from the start of a job until its connections are closed and new ones are denied
-    // A job of the service has 30 seconds; callers of the library can set a longer deadline.
-    #[arg(long = "egress-seconds", env = "PLATEN_EGRESS_SECONDS", value_name = "S", default_value = "60")]
-    pub seconds: NonZeroU32,
-
     /// HTTP proxy for all connections of pages, such as <http://proxy.example:3128>. If the URL contains
     /// a password, set it by the environment variable: all users of a machine can read command lines
     // Parsed when the farm starts: clap would show an invalid value, with its password, in the error.

@@ -14,7 +14,6 @@ use std::{
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use futures::{
@@ -23,10 +22,7 @@ use futures::{
 };
 use parking_lot::Mutex;
 use platen_shared::{address, refusal::Refusal};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::Instant,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use url::Url;
 
 use super::{
@@ -82,8 +78,6 @@ type Lookup = Shared<BoxFuture<'static, Result<Arc<[IpAddr]>, NameServerFailed>>
 pub(crate) struct JobEgress {
     guard: Arc<Guard>,
     name: String,
-    /// When the job's connections are closed.
-    pub(super) deadline: Instant,
     connections: AtomicU32,
     bytes: AtomicU64,
     /// Set when the job's page begins to run.
@@ -126,11 +120,9 @@ pub(super) enum ConnectError {
 
 impl JobEgress {
     pub(super) fn new(guard: Arc<Guard>, name: &str, page_started: PageStarted) -> Self {
-        let deadline = Instant::now() + Duration::from_secs(guard.config.egress.seconds.get().into());
         Self {
             guard,
             name: name.to_owned(),
-            deadline,
             connections: AtomicU32::new(0),
             bytes: AtomicU64::new(0),
             page_started,
@@ -174,8 +166,7 @@ impl JobEgress {
         if !decision.verdict.allows() {
             return Err(ConnectError::Denied);
         }
-        let dialled =
-            dial(&decision.addresses, target.port, self.guard.upstream.as_ref(), self.deadline).await;
+        let dialled = dial(&decision.addresses, target.port, self.guard.upstream.as_ref()).await;
         self.record_dial(&target, dialled.as_ref().err());
         Ok(CountingStream { stream: dialled?, job: Arc::clone(self), target })
     }
@@ -190,8 +181,6 @@ impl JobEgress {
         }
         let decision = if earlier == max_connections {
             Verdict::ConnectionLimit.into()
-        } else if Instant::now() >= self.deadline {
-            Verdict::TimeLimit.into()
         } else if self.bytes.load(Ordering::Relaxed) >= self.guard.max_bytes() {
             Verdict::ByteLimit.into()
         } else {

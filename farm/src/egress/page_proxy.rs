@@ -39,7 +39,6 @@ use platen_program::error_chain;
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinHandle,
-    time::timeout_at,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower_service::Service;
@@ -241,7 +240,7 @@ async fn copy(request: Request<Incoming>, mut host: CountingStream) {
     }
 }
 
-/// Runs tasks until the job releases the page or its connections expire.
+/// Runs tasks until the job releases the page.
 #[derive(Debug, Clone)]
 struct JobTasks {
     job: Arc<JobEgress>,
@@ -250,7 +249,7 @@ struct JobTasks {
 
 impl JobTasks {
     async fn run<F: Future>(&self, task: F) -> Option<F::Output> {
-        timeout_at(self.job.deadline, self.ended.run_until_cancelled(task)).await.ok().flatten()
+        self.ended.run_until_cancelled(task).await
     }
 }
 

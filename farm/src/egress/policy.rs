@@ -56,8 +56,6 @@ pub(super) enum Verdict {
     ConnectionLimit,
     #[strum(serialize = "too_much")]
     ByteLimit,
-    #[strum(serialize = "too_late")]
-    TimeLimit,
     NotFound,
     NameServerFailed,
 }
@@ -83,7 +81,7 @@ impl Verdict {
             Self::Port => |host| Refusal::PortNotAllowed { host },
             Self::NotFound => |host| Refusal::NameNotFound { host },
             Self::NameServerFailed => |_| Refusal::NameServerFailed,
-            Self::NoJob | Self::Browser | Self::ConnectionLimit | Self::ByteLimit | Self::TimeLimit => {
+            Self::NoJob | Self::Browser | Self::ConnectionLimit | Self::ByteLimit => {
                 |host| Refusal::ConnectionFailed { host }
             }
         };

@@ -181,7 +181,6 @@ fn each_verdict_has_a_name_and_a_refusal() {
         (Verdict::Browser, "browser", Some("connection_failed")),
         (Verdict::ConnectionLimit, "too_many", Some("connection_failed")),
         (Verdict::ByteLimit, "too_much", Some("connection_failed")),
-        (Verdict::TimeLimit, "too_late", Some("connection_failed")),
     ] {
         let refusal = verdict.failure().map(|refusal| refusal("a.test".to_owned()));
         assert_eq!((verdict.name(), refusal.as_ref().map(Refusal::code)), (name, code));
