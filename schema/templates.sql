@@ -14,7 +14,7 @@ CREATE TABLE templates (
     -- A save of another revision than the stored one is a conflict of two editors.
     revision INTEGER NOT NULL DEFAULT 1,
     -- An e-mail address or `command line`.
-    saved_by TEXT,
+    saved_by TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     last_change TEXT
@@ -62,7 +62,7 @@ CREATE TABLE template_versions (
     options TEXT NOT NULL,
     placeholders TEXT NOT NULL,
     saved_at INTEGER NOT NULL,
-    saved_by TEXT,
+    saved_by TEXT NOT NULL,
     PRIMARY KEY (template_id, number)
 ) STRICT;
 

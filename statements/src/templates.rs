@@ -44,8 +44,8 @@ pub struct TemplateContent {
     pub versions: u32,
     /// From 1; each save adds 1.
     pub revision: u32,
-    /// Who saved it last: an e-mail address, or `command line`. `None` if an older version of the product saved it.
-    pub saved_by: Option<String>,
+    /// Who saved it last: an e-mail address, or `command line`.
+    pub saved_by: String,
 }
 
 /// The outcome of a save.
@@ -66,8 +66,8 @@ record! {
         pub number: u32,
         pub name: String,
         pub saved_at: Timestamp,
-        /// An e-mail address, or `command line`; `None` if an older version of the product saved it.
-        pub saved_by: Option<String>,
+        /// An e-mail address, or `command line`.
+        pub saved_by: String,
     }
 }
 

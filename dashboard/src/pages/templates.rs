@@ -162,7 +162,7 @@ impl Conflict {
     pub(crate) fn of(stored: &TemplateContent, form: &EditorForm, options: &TemplateOptions) -> Self {
         let name = &stored.template.name;
         Self {
-            by: saved_by(stored.saved_by.as_ref()).to_owned(),
+            by: stored.saved_by.clone(),
             at: stored.template.updated_at,
             name: (*name != form.name.value).then(|| name.clone()),
             has_other_samples: stored.samples != form.samples,
@@ -170,11 +170,6 @@ impl Conflict {
             lines: diff::lines(&stored.html, &form.html.value),
         }
     }
-}
-
-/// Who saved a template or a version, for display.
-fn saved_by(editor: Option<&String>) -> &str {
-    editor.map_or("unknown", String::as_str)
 }
 
 #[derive(Debug, askama::Template)]

@@ -44,8 +44,8 @@ async fn old_records(
     }
     if versions > 0 {
         app.execute(&format!(
-        "INSERT INTO template_versions (template_id, number, account_id, name, packed_html, options, placeholders, saved_at) {} \
-         SELECT t.id, i, t.account_id, t.name, t.packed_html, t.options, t.placeholders, {at} FROM n, \
+        "INSERT INTO template_versions (template_id, number, account_id, name, packed_html, options, placeholders, saved_at, saved_by) {} \
+         SELECT t.id, i, t.account_id, t.name, t.packed_html, t.options, t.placeholders, {at}, t.saved_by FROM n, \
          (SELECT * FROM templates WHERE account_id = '{account}' LIMIT 1) t",
         numbers(versions)
     ))

@@ -45,9 +45,9 @@ async fn pages(stage: Stage) -> Result<()> {
     let (app, account, mut person) = person(&stage, Quota::Of(1)).await?;
     person.new_template("The first", "<p>{{ name }}</p>").await?;
     let many = format!(
-        "INSERT INTO templates (account_id, id, name, packed_html, options, placeholders, created_at, updated_at, samples) \
+        "INSERT INTO templates (account_id, id, name, packed_html, options, placeholders, created_at, updated_at, samples, saved_by) \
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) \
-         SELECT account_id, id || i, 'Letter ' || i, packed_html, options, placeholders, created_at, updated_at + i, samples \
+         SELECT account_id, id || i, 'Letter ' || i, packed_html, options, placeholders, created_at, updated_at + i, samples, saved_by \
          FROM n, (SELECT * FROM templates WHERE account_id = '{}')",
         account.id
     );
