@@ -53,12 +53,6 @@ pub struct Config {
     #[arg(long, env = "PLATEN_WARM_MEMORY", value_name = "MIB")]
     pub warm_memory: Option<u32>,
 
-    /// Replace an account's page after this many jobs
-    // A new page costs about 60 ms of CPU, which is 0.25 ms per job, and bounds the memory that a
-    // renderer process leaks.
-    #[arg(long, env = "PLATEN_PAGE_JOBS", value_name = "JOBS", default_value = "250")]
-    pub page_jobs: NonZeroU32,
-
     /// Memory limit of one page, in MiB; a job whose page uses more fails [default: 2048, but at most a
     /// quarter of the memory of the machine or the cgroup, and at least 512]
     // A PDF of 8,000 rows of 11 cells takes 1.6 GiB. A quarter leaves memory to the other pages, and most pages need

@@ -27,6 +27,10 @@ use crate::{
 /// Consecutive renderer crashes while pages are opened, after which the browser is replaced.
 const MAX_OPEN_CRASHES: u32 = 3;
 
+/// Jobs of a page. A new page costs about 60 ms of CPU, which is 0.25 ms per job, and bounds the memory that a renderer
+/// process leaks.
+const MAX_PAGE_JOBS: u32 = 250;
+
 /// The idle pages that a job may use.
 #[derive(Debug, Clone)]
 pub(crate) struct PageRequest {
@@ -242,7 +246,7 @@ impl PooledBrowser {
 
     /// Records a job of the account; true if the account's next job is likely soon and may use the page.
     pub(crate) fn is_worth_keeping(&self, account: &AccountId, page: &Page) -> bool {
-        self.warm.lock().record(account) && page.jobs < self.config.page_jobs.get()
+        self.warm.lock().record(account) && page.jobs < MAX_PAGE_JOBS
     }
 
     /// Keeps a page that was reset, with this many bytes of heap, for the account that has used it.
