@@ -265,7 +265,6 @@ fn invites() {
         &["invite", "ann@example.com"],
         &["invite", "ann@example.com", "--account", "missing"],
         &["invite", "ann@example.com", "--account", "acme", "--role", "boss"],
-        &["invite", "ann@example.com", "--operator", "--valid-for", "86401"],
     ] {
         assert!(!operator.run(bad).status.success(), "{bad:?}");
     }

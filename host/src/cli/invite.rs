@@ -44,15 +44,12 @@ pub(crate) struct InviteCommand {
     #[arg(long, env = "PLATEN_URL", value_name = "URL", default_value = "http://127.0.0.1:3000")]
     url: Url,
 
-    /// How long the link is valid, in seconds: at most a day
-    #[arg(long, value_name = "SECONDS", default_value_t = DAY_SECONDS, value_parser = clap::value_parser!(u32).range(1..=i64::from(DAY_SECONDS)))]
-    valid_for: u32,
-
     #[command(flatten)]
     common: CommonArgs,
 }
 
-const DAY_SECONDS: u32 = 86_400;
+/// How long a link is valid.
+const DAY_SECONDS: i64 = 86_400;
 /// The name of the account of the first operator.
 const OWN_ACCOUNT: &str = "default";
 
@@ -87,7 +84,7 @@ impl InviteCommand {
         let account_id = account.as_ref().map(AccountId::as_str);
         let target = InviteTarget { account: account_id, role, operator: self.operator };
         let email = self.email.to_string();
-        let invited = admin.operator().invite(&self.email, target, self.valid_for.into()).await?;
+        let invited = admin.operator().invite(&self.email, target, DAY_SECONDS).await?;
         let Invite { token, account, role, operator, expires_at } = invited.map_err(|refusal| match refusal {
             InviteRefusal::NoSuchAccount => anyhow!(no_account(target.account.unwrap_or_default())),
             InviteRefusal::OtherAccount => anyhow!("{email} belongs to another account already"),
