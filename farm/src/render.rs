@@ -20,6 +20,7 @@ mod remaining_wait;
 mod rendering;
 mod script;
 mod settle;
+mod stall;
 mod static_page;
 mod virtual_time;
 mod wait_plan;
@@ -35,13 +36,13 @@ use platen_shared::{
 };
 use tokio::time::{Instant, sleep};
 
-use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering};
+use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering, wait_plan::Awaited};
 pub(crate) use self::{remaining_wait::real_wait, rendering::Clock};
 use crate::{
     browser::Exit,
     egress::JobEgress,
     error::JobError,
-    job_progress::{Phase, Phases},
+    job_progress::{Phase, PhaseGuard, Phases},
     page::Page,
     pool::{Lease, PageRequest, can_end_by},
 };
@@ -125,14 +126,9 @@ struct RenderedPage {
 }
 
 async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Result<RenderedPage, JobError> {
-    let job = context.job;
-    let job_host = match &job.source {
-        Source::Url(url) => url.as_url().host_str(),
-        Source::Html(_) => None,
-    };
     page.jobs += 1;
     let loading = context.phases.enter(Phase::Load);
-    let prepared = match prepare::prepare(page, job, pooled.browser.version()).await {
+    let prepared = match prepare::prepare(page, context.job, pooled.browser.version()).await {
         Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone))
             if !pooled.browser.connection.is_closed() =>
         {
@@ -143,46 +139,23 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
     // What the document before the job's could load is refused.
     let _bound = page.proxy.bind(context.egress);
     let Page { session, events, main_frame, frames, tainted, overrides, .. } = page;
-    let (handler, state, scripts) = PageEventHandler::new(
-        session,
-        events,
-        main_frame,
-        tainted,
-        &overrides.user_agent,
-        job_host,
-        context.egress,
-    );
+    let job_host = match &context.job.source {
+        Source::Url(url) => url.as_url().host_str(),
+        Source::Html(_) => None,
+    };
+    let user_agent = &overrides.user_agent;
+    let (handler, state, scripts) =
+        PageEventHandler::new(session, events, main_frame, tainted, user_agent, job_host, context.egress);
     let mut rendering =
         Rendering::new(context, pooled, session, main_frame, frames.as_mut(), (state, scripts), prepared);
-    let steps = async {
-        // Nothing of the job's page has run until here, however long the wait for its page was.
-        if !can_end_by(context.deadline) {
-            return Err(JobError::Refused(Refusal::Deadline));
-        }
-        if !rendering.waits() && rendering.has_begin_frame_control() {
-            // An animation may start before the page has loaded, and without a frame Chromium's clock of animations
-            // advances in steps of 16.7 ms.
-            rendering.pause_animations()?;
-        }
-        let file = documents::capture_last(&mut rendering, loading).await?;
-        rendering.resume_animations()?;
-        let now = rendering.load_state();
-        let has_static_markup =
-            || matches!(&job.source, Source::Html(html) if !static_page::may_change(html.as_str()));
-        let is_static = !rendering.script_ran
-            && !now.activity.may_change
-            && now.requests.open == 0
-            && has_static_markup();
-        Ok(RenderedPage { file, is_static })
-    };
     let done = tokio::select! {
         // Polled first, because its error is the cause if a step fails as well.
         biased;
         error = handler.run() => Err(error),
-        file = steps => file,
+        file = steps(&mut rendering, context, loading) => file,
     };
-    let prints_header = rendering.prints_header;
-    page.tainted |= rendering.in_virtual_time || rendering.must_close;
+    let (must_close, prints_header) = (rendering.must_close, rendering.header.is_printing);
+    page.tainted |= must_close;
     match done {
         // An import that is not loaded crashes Chromium's renderer of headers, or lets it fail.
         Err(JobError::Crashed) if prints_header => Err(JobError::Refused(Refusal::HeaderFailed)),
@@ -194,6 +167,27 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
         }
         done => done,
     }
+}
+
+/// Loads the page and captures it. `loading` is the phase that has begun.
+async fn steps(
+    rendering: &mut Rendering<'_>,
+    context: &JobContext<'_>,
+    loading: PhaseGuard<'_>,
+) -> Result<RenderedPage, JobError> {
+    // Nothing of the job's page has run until here, however long the wait for its page was.
+    if !can_end_by(context.deadline) {
+        return Err(JobError::Refused(Refusal::Deadline));
+    }
+    let wait_ms = context.job.options.wait_for_timeout.get();
+    if rendering.awaited(wait_ms) == Awaited::Nothing && rendering.has_begin_frame_control() {
+        // An animation may start before the page has loaded, and without a frame Chromium's clock of animations
+        // advances in steps of 16.7 ms.
+        rendering.pause_animations()?;
+    }
+    let file = documents::capture_last(rendering, context, loading).await?;
+    rendering.resume_animations()?;
+    Ok(RenderedPage { file, is_static: static_page::is_known_static(rendering) })
 }
 
 /// Why a page is gone that the farm did not close, and whose renderer did not report a crash.

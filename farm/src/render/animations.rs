@@ -42,7 +42,7 @@ pub(super) async fn finish(rendering: &mut Rendering<'_>) -> Result<(), JobError
         return Ok(());
     }
     // Nothing but a script notices the end of an animation.
-    let script_ran = rendering.script_ran;
+    let script_ran = rendering.scripts.ran;
     let mut rounds = 0;
     let mut quiet_frames = FRAMES_PER_ROUND;
     let prepared = Instant::now() + MAX_PREPARATION;
@@ -66,7 +66,7 @@ async fn finish_all(rendering: &mut Rendering<'_>) -> Result<u64, JobError> {
 
 /// A frame in which the page notices what has ended or changed.
 pub(super) async fn frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    if rendering.in_virtual_time {
+    if rendering.clock.in_virtual_time {
         let mut driver = VirtualTimeDriver::start(rendering).await?;
         return driver.step_with_callbacks(FRAME_INTERVAL_MS, REQUEST_TIMEOUT_MS).await;
     }

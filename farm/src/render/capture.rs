@@ -40,10 +40,10 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>) -> Result<Bytes, JobE
 
 /// Runs the frame for the scripts of the page that a picture of the viewport is taken in, before another capture.
 async fn last_frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    if !rendering.script_ran || !rendering.has_begin_frame_control() {
+    if !rendering.scripts.ran || !rendering.has_begin_frame_control() {
         return Ok(());
     }
-    if rendering.in_virtual_time {
+    if rendering.clock.in_virtual_time {
         return rendering.frame(FrameTime::After(0.0), true).await.map(drop);
     }
     main_thread::run_frame(rendering, FrameTime::After(0.0)).await
@@ -51,7 +51,7 @@ async fn last_frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
 
 /// Whether the page is scrolled through before its capture. Without a script of the page nothing notices that.
 fn is_scrolled(rendering: &Rendering<'_>) -> bool {
-    rendering.script_ran && rendering.job.options.scroll
+    rendering.scripts.ran && rendering.job.options.scroll
 }
 
 /// Defines `own.outside`.
@@ -76,7 +76,7 @@ async fn show_outside(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
 
 /// Draws what a script has changed, and waits for the resources that this needs.
 async fn show_changes(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    if rendering.has_begin_frame_control() && !rendering.in_virtual_time {
+    if rendering.has_begin_frame_control() && !rendering.clock.in_virtual_time {
         main_thread::run_frame(rendering, FrameTime::Same).await?;
     }
     frame_loop::settle_resources(rendering).await
@@ -89,7 +89,7 @@ const KEEP_SCRIPTED: &str = concat!("(", include_str!("capture/keep_scripted.js"
 /// not see that either. Only a capture may follow.
 async fn disable_scripts(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     rendering.must_close = true;
-    if rendering.runs_scripts {
+    if rendering.scripts.enabled {
         rendering.evaluate_in_frames(KEEP_SCRIPTED).await?;
         set_scripts(rendering, false).await?;
     }
@@ -97,7 +97,7 @@ async fn disable_scripts(rendering: &mut Rendering<'_>) -> Result<(), JobError> 
 }
 
 async fn set_scripts(rendering: &mut Rendering<'_>, run: bool) -> Result<(), JobError> {
-    rendering.runs_scripts = run;
+    rendering.scripts.enabled = run;
     rendering.wait_for_page(rendering.session.call(&SetScriptExecutionDisabledParams::new(!run))).await?;
     Ok(())
 }

@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use super::{
-    RenderedFile, capture, frame_loop,
+    JobContext, RenderedFile, capture, frame_loop,
     load_state::{DocumentState, LoadState, reach},
     navigations::{MAX_NAVIGATIONS, navigation_error},
     rendering::Rendering,
@@ -35,7 +35,7 @@ use crate::{
     begin_frames::FRAME_DURATION,
     egress::JobEgress,
     error::JobError,
-    job_progress::{Phase, PhaseGuard},
+    job_progress::{Phase, PhaseGuard, Phases},
 };
 
 /// Captures of a page until one succeeds. A navigation that is one too many may lead to a document before it is stopped.
@@ -45,6 +45,7 @@ const MAX_ATTEMPTS: u32 = 2 * MAX_NAVIGATIONS;
 /// has begun.
 pub(super) async fn capture_last(
     rendering: &mut Rendering<'_>,
+    context: &JobContext<'_>,
     loading: PhaseGuard<'_>,
 ) -> Result<RenderedFile, JobError> {
     let (session, state) = (rendering.session, rendering.state.clone());
@@ -59,7 +60,7 @@ pub(super) async fn capture_last(
     };
     tokio::select! {
         biased;
-        captured = follow(rendering, last_navigation, loading) => captured,
+        captured = follow(rendering, context, last_navigation, loading) => captured,
         error = stopping => error,
     }
 }
@@ -67,29 +68,31 @@ pub(super) async fn capture_last(
 /// A navigation is waited for until `last_navigation`.
 async fn follow(
     rendering: &mut Rendering<'_>,
+    context: &JobContext<'_>,
     last_navigation: Instant,
     mut loading: PhaseGuard<'_>,
 ) -> Result<RenderedFile, JobError> {
     let mut navigations = 0;
+    let mut wait_ms = context.job.options.wait_for_timeout.get();
     loop {
-        arrive(rendering, navigations == 0).await?;
+        arrive(rendering, (navigations == 0).then_some(context.egress.as_ref())).await?;
         let before = rendering.load_state().document.number;
         drop(loading);
-        let captured = capture(rendering).await;
+        let captured = capture(rendering, context.phases, &mut wait_ms).await;
         let after = rendering.load_state();
         let navigates = rendering.is_between_documents()
             || captured.is_err() && (after.document.number > before || after.navigation.cancelled);
         let captured = match captured {
-            Ok(captured) if !navigates || !rendering.follows_navigation => return Ok(captured),
+            Ok(captured) if !navigates || !rendering.document.follows_navigation => return Ok(captured),
             Err(error) if !navigates => return Err(error),
             Err(error) if navigations >= MAX_ATTEMPTS => return Err(of_navigating_page(error)),
             captured => captured,
         };
-        if rendering.in_virtual_time {
+        if rendering.clock.in_virtual_time {
             // The page's clock stands, and with it the tasks that begin or end the navigation.
             return Err(JobError::NeedsRealTime);
         }
-        loading = rendering.phases.enter(Phase::Load);
+        loading = context.phases.enter(Phase::Load);
         let ended = |state: &LoadState| {
             !state.navigation.in_progress || state.document.number > after.document.number
         };
@@ -103,16 +106,16 @@ async fn follow(
         }
         rendering.forget_document();
         navigations += 1;
-        rendering.follows_navigation = in_time && navigations < MAX_NAVIGATIONS;
+        rendering.document.follows_navigation = in_time && navigations < MAX_NAVIGATIONS;
     }
 }
 
-/// Waits for the milestone of the document, and loads it before that if it is the first.
-async fn arrive(rendering: &mut Rendering<'_>, is_first: bool) -> Result<(), JobError> {
-    let Rendering { session, main_frame, job, egress, .. } = *rendering;
+/// Waits for the milestone of the document, and loads it before that through `first`, if it is the first.
+async fn arrive(rendering: &mut Rendering<'_>, first: Option<&JobEgress>) -> Result<(), JobError> {
+    let Rendering { session, main_frame, job, .. } = *rendering;
     let (needed, mut state) = (AtomicU32::new(0), rendering.state.clone());
     let arrived = pin!(async {
-        if is_first {
+        if let Some(egress) = first {
             load(session, main_frame, &job.source, egress, &mut state).await?;
         }
         milestone_reached(session, main_frame, &mut state, job.options.wait_until, &needed).await
@@ -120,17 +123,21 @@ async fn arrive(rendering: &mut Rendering<'_>, is_first: bool) -> Result<(), Job
     frame_loop::while_loading(rendering, &needed, arrived).await
 }
 
-/// Waits for the page as long as the job asks for, and captures it.
+/// Waits for the page as long as the job asks for, and captures it. `wait_ms` is the job's time, which passes once.
 ///
 /// # Errors
 /// [`JobError::Navigates`] if the page is about to have another document.
-async fn capture(rendering: &mut Rendering<'_>) -> Result<RenderedFile, JobError> {
-    let (job, phases) = (rendering.job, rendering.phases);
+async fn capture(
+    rendering: &mut Rendering<'_>,
+    phases: &Phases,
+    wait_ms: &mut f64,
+) -> Result<RenderedFile, JobError> {
+    let job = rendering.job;
     let settling = phases.enter(Phase::Settle);
-    let page_idle = settle::settle(rendering).await?;
+    let page_idle = settle::settle(rendering, *wait_ms).await?;
     drop(settling);
     // The job's time has passed. A document that follows has its milestone and no more.
-    rendering.wait_ms = 0.0;
+    *wait_ms = 0.0;
     rendering.check_navigation()?;
     let DocumentState { number, status: mut page_status, .. } = rendering.load_state().document;
     if matches!(job.source, Source::Html(_)) {
@@ -151,7 +158,7 @@ async fn capture(rendering: &mut Rendering<'_>) -> Result<RenderedFile, JobError
         () = reach(&mut state, |state| state.document.number > number) => return Err(JobError::Navigates),
         file = async {
             let file = capture::capture(rendering).await?;
-            if rendering.script_ran {
+            if rendering.scripts.ran {
                 rendering.receive_events().await;
             }
             Ok::<_, JobError>(file)

@@ -46,7 +46,7 @@ pub(super) async fn while_loading<T>(
     needed: &AtomicU32,
     step: impl Future<Output = Result<T, JobError>>,
 ) -> Result<T, JobError> {
-    if rendering.runs_scripts != rendering.job.options.environment.java_script {
+    if rendering.scripts.enabled != rendering.job.options.environment.java_script {
         return Err(JobError::NeedsRealTime);
     }
     let started = Instant::now();
@@ -94,7 +94,7 @@ pub(super) async fn while_waiting<T>(
         () = frameless => {}
     }
     let step = pin!(async { Ok(step.await?) });
-    if rendering.in_virtual_time {
+    if rendering.clock.in_virtual_time {
         let mut driver = VirtualTimeDriver::start(rendering).await?;
         let frames = async {
             loop {
@@ -169,7 +169,7 @@ pub(super) async fn settle_resources(rendering: &mut Rendering<'_>) -> Result<()
         if !rendering.is_loading_drawn() {
             break;
         }
-        if rendering.in_virtual_time {
+        if rendering.clock.in_virtual_time {
             // The page's clock is stopped until the requests have ended.
             let timeout_ms = until.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
             VirtualTimeDriver::start(rendering)

@@ -29,7 +29,7 @@ pub(super) const TASKS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Runs a frame in which the page has run its animation-frame, resize and intersection callbacks and has updated
 /// its layout, in real time. The requests that they have sent are recorded.
 pub(super) async fn run_frame(rendering: &mut Rendering<'_>, mut time: FrameTime) -> Result<(), JobError> {
-    if !rendering.runs_scripts {
+    if !rendering.scripts.enabled {
         // No callback runs, and lazy images were loaded with the others.
         return rendering.frame(time, true).await.map(drop);
     }
@@ -51,8 +51,8 @@ pub(super) async fn run_frame(rendering: &mut Rendering<'_>, mut time: FrameTime
         if frames < MAX_QUICK_FRAMES {
             continue;
         }
-        if rendering.lacks_callbacks || started.elapsed() >= TASKS_TIMEOUT {
-            rendering.lacks_callbacks = true;
+        if rendering.document.lacks_callbacks || started.elapsed() >= TASKS_TIMEOUT {
+            rendering.document.lacks_callbacks = true;
             break;
         }
         sleep(FRAME_PAUSE).await;

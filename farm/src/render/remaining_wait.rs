@@ -34,21 +34,16 @@ impl Rendering<'_> {
         self.deadline.checked_sub(CAPTURE_RESERVE).unwrap_or(self.deadline)
     }
 
-    /// Whether the page is waited for after its milestone.
-    pub(super) fn waits(&self) -> bool {
-        self.awaited() != Awaited::Nothing
-    }
-
     pub(super) fn waits_for_idle_network(&self) -> bool {
         self.job.options.wait_until == WaitUntil::NetworkIdle
     }
 
-    /// What is waited for after the milestone.
-    pub(super) fn awaited(&self) -> Awaited {
+    /// What is waited for after the milestone, of which `wait_ms` is the time.
+    pub(super) fn awaited(&self, wait_ms: f64) -> Awaited {
         let options = &self.job.options;
         if options.wait_for_selector.is_some() || options.wait_for_function.is_some() {
             Awaited::Condition
-        } else if self.waits_for_idle_network() || self.wait_ms > 0.0 {
+        } else if self.waits_for_idle_network() || wait_ms > 0.0 {
             Awaited::Time
         } else {
             Awaited::Nothing
@@ -92,18 +87,18 @@ pub(super) struct RemainingWait {
 }
 
 impl RemainingWait {
-    /// The wait of a job whose document has reached its milestone.
-    pub(super) fn new(rendering: &Rendering<'_>) -> Self {
-        Self {
-            since: rendering.load_state().requests.since,
-            ..Self::begin(
-                rendering.waits_for_idle_network(),
-                rendering.wait_ms,
-                rendering.awaited() == Awaited::Condition,
-                rendering.last_wait(),
-                rendering.deadline,
-            )
-        }
+    /// The wait of a job whose document has reached its milestone: at least `wait_ms` after that.
+    pub(super) fn new(rendering: &Rendering<'_>, wait_ms: f64) -> Self {
+        let awaited = rendering.awaited(wait_ms);
+        let last = rendering.last_wait();
+        let wait = Self::begin(
+            rendering.waits_for_idle_network(),
+            wait_ms,
+            awaited == Awaited::Condition,
+            last,
+            rendering.deadline,
+        );
+        Self { since: rendering.load_state().requests.since, ..wait }
     }
 
     /// A wait for the network to be idle, if `network_idle`, and then for `fixed_ms`, and at the same time for

@@ -56,13 +56,13 @@ impl Rendering<'_> {
     /// The isolated world of the page's main document; `None` if the page has just navigated.
     async fn isolated_world(&mut self) -> Result<Option<ExecutionContextId>, JobError> {
         let document = self.load_state().document.number;
-        if let Some((of, world)) = self.world
+        if let Some((of, world)) = self.document.world
             && of == document
         {
             return Ok(Some(world));
         }
         let created = self.world_of_frame(self.main_frame).await?;
-        self.world = created.map(|world| (document, world));
+        self.document.world = created.map(|world| (document, world));
         Ok(created)
     }
 
@@ -88,7 +88,7 @@ impl Rendering<'_> {
             evaluate.await_promise = Some(true);
             match unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)? {
                 Some(evaluated) => return Ok(evaluated.result.value),
-                None => self.world = None,
+                None => self.document.world = None,
             }
         }
         Ok(None)
@@ -181,7 +181,7 @@ pub(super) async fn is_true(
     expression: &Expression,
 ) -> Result<bool, JobError> {
     let document = rendering.load_state().document.number;
-    let known = rendering.function.take().filter(|(known, _)| *known == document);
+    let known = rendering.document.function.take().filter(|(known, _)| *known == document);
     let function = if let Some((_, function)) = known {
         function
     } else {
@@ -202,7 +202,7 @@ pub(super) async fn is_true(
     let checked = rendering.wait_for_page(rendering.session.call(&check)).await;
     // Refused if the document is gone.
     let Some(checked) = unless_refused(checked)? else { return Ok(false) };
-    rendering.function = Some((document, function));
+    rendering.document.function = Some((document, function));
     let checked = checked.result.value.and_then(|value| serde_json::from_value::<Checked>(value).ok());
     match checked {
         Some(Checked { message: Some(message), .. }) => Err(failed(&message)),

@@ -6,7 +6,7 @@ use super::{
     animations, frame_loop,
     remaining_wait::RemainingWait,
     rendering::Rendering,
-    wait_plan::{self, WaitPlan},
+    wait_plan::{self, Awaited, WaitPlan},
     waits::Wait,
 };
 use crate::{error::JobError, metrics::Waiting};
@@ -15,12 +15,13 @@ use crate::{error::JobError, metrics::Waiting};
 /// vary.
 const SHOW_CARET: &str = concat!("(", include_str!("show_caret.js"), ")()");
 
-/// Waits until the network is idle, if that is the milestone, and then for the job's time. Afterwards the
+/// Waits until the network is idle, if that is the milestone, and then for `wait_ms`. Afterwards the
 /// page has had its animation-frame, resize and intersection callbacks. Returns whether nothing is open that a wait for the
 /// network to be idle has left out.
-pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
-    let mut wait = Wait { left: RemainingWait::new(rendering), rendering };
-    let waiting = pass(&mut wait).await?;
+pub(super) async fn settle(rendering: &mut Rendering<'_>, wait_ms: f64) -> Result<bool, JobError> {
+    let awaited = rendering.awaited(wait_ms);
+    let mut wait = Wait { left: RemainingWait::new(rendering, wait_ms), rendering };
+    let waiting = pass(&mut wait, awaited).await?;
     let Wait { left, rendering } = wait;
     let is_picture = rendering.needs_frame();
     if is_picture && waiting.is_some_and(|waiting| waiting != Waiting::Skipped) {
@@ -38,10 +39,10 @@ pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<bool, JobErr
 }
 
 /// Returns how the wait passed; `None` if there was nothing to wait for.
-async fn pass(wait: &mut Wait<'_, '_>) -> Result<Option<Waiting>, JobError> {
-    wait_plan::note_scripts(wait.rendering).await?;
+async fn pass(wait: &mut Wait<'_, '_>, awaited: Awaited) -> Result<Option<Waiting>, JobError> {
+    wait_plan::note_scripts(wait.rendering, awaited).await?;
     loop {
-        let facts = wait_plan::facts(wait.rendering).await?;
+        let facts = wait_plan::facts(wait.rendering, awaited).await?;
         match facts.plan() {
             WaitPlan::None => {
                 wait.show_loaded().await?;

@@ -24,10 +24,18 @@ use platen_shared::job::Source;
 use super::{main_thread, rendering::Rendering};
 use crate::error::JobError;
 
+/// Whether the page of some markup is static and has loaded nothing, without asking the page.
+pub(super) fn is_known_static(rendering: &Rendering<'_>) -> bool {
+    let now = rendering.load_state();
+    let has_static_markup =
+        || matches!(&rendering.job.source, Source::Html(html) if !may_change(html.as_str()));
+    !rendering.scripts.ran && !now.activity.may_change && now.requests.open == 0 && has_static_markup()
+}
+
 /// Whether the page is proven to be static.
 pub(super) async fn is_static(rendering: &Rendering<'_>) -> Result<bool, JobError> {
     let now = main_thread::metrics(rendering.session).await?;
-    if now.has_run_since(rendering.script_time_before) || rendering.load_state().activity.may_change {
+    if now.has_run_since(rendering.scripts.time_before) || rendering.load_state().activity.may_change {
         return Ok(false);
     }
     let markup = markup(rendering).await?;

@@ -9,7 +9,7 @@
 use chromiumoxide_cdp::cdp::browser_protocol::emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy};
 use tokio::time::{Instant, timeout};
 
-use super::{background_work, main_thread, rendering::CHECK_INTERVAL, rendering::Rendering};
+use super::{background_work, main_thread, rendering::Rendering, stall::CHECK_INTERVAL};
 use crate::{
     begin_frames::{FRAME_INTERVAL_MS, FrameTime},
     browser::HANG_TIMEOUT,
@@ -56,7 +56,7 @@ pub(super) struct VirtualTimeDriver<'r, 'a> {
 impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
     /// Puts the page into virtual time, if it is not in it yet.
     pub(super) async fn start(rendering: &'r mut Rendering<'a>) -> Result<Self, JobError> {
-        if !rendering.in_virtual_time {
+        if !rendering.clock.in_virtual_time {
             rendering.enter_virtual_time().await?;
         }
         Ok(Self {
@@ -197,7 +197,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
 
     /// Stops [`KEEP_ALIVE_FRAMES`] until the next step, so that no script of the farm runs in a frame.
     pub(super) async fn rest(&mut self) -> Result<(), JobError> {
-        if self.rendering.kept_alive.take().is_some() {
+        if self.rendering.document.kept_alive.take().is_some() {
             self.rendering.evaluate_isolated("own.rest?.()").await?;
         }
         Ok(())
@@ -214,7 +214,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
 /// Starts [`KEEP_ALIVE_FRAMES`] in the current document; false if it runs there already.
 pub(super) async fn keep_alive(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
     let document = rendering.load_state().document.number;
-    if rendering.kept_alive.replace(document) == Some(document) {
+    if rendering.document.kept_alive.replace(document) == Some(document) {
         return Ok(false);
     }
     // Without a value the page has navigated; the next step starts the script in the new document.

@@ -78,16 +78,16 @@ impl WaitFacts {
 }
 
 /// Notes whether a script of the page has run up to the milestone, and counts the frames of its document.
-pub(super) async fn note_scripts(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+pub(super) async fn note_scripts(rendering: &mut Rendering<'_>, awaited: Awaited) -> Result<(), JobError> {
     let on_command = rendering.has_begin_frame_control();
-    if on_command && !rendering.waits() {
+    if on_command && awaited == Awaited::Nothing {
         // The file shows the page as it has loaded, however long the capture takes. The main thread answers the
         // next command after this one; a frame could overtake it, and animations would start to move.
         rendering.pause_animations()?;
     }
     let loaded = main_thread::metrics(rendering.session).await?;
     rendering.check_navigation()?;
-    rendering.script_ran = loaded.has_run_since(rendering.script_time_before)
+    rendering.scripts.ran = loaded.has_run_since(rendering.scripts.time_before)
         || if on_command {
             // Another document may be one of another renderer, with metrics of its own.
             rendering.load_state().document.number > 1
@@ -99,7 +99,7 @@ pub(super) async fn note_scripts(rendering: &mut Rendering<'_>) -> Result<(), Jo
 }
 
 /// Reads the facts about the page.
-pub(super) async fn facts(rendering: &Rendering<'_>) -> Result<WaitFacts, JobError> {
+pub(super) async fn facts(rendering: &Rendering<'_>, awaited: Awaited) -> Result<WaitFacts, JobError> {
     let state = rendering.load_state();
     let activity = if state.activity.needs_real_time {
         Activity::RealTime
@@ -109,9 +109,9 @@ pub(super) async fn facts(rendering: &Rendering<'_>) -> Result<WaitFacts, JobErr
         Activity::None
     };
     let mut facts = WaitFacts {
-        awaited: rendering.awaited(),
-        clock: rendering.clock,
-        script_ran: rendering.script_ran,
+        awaited,
+        clock: rendering.clock.mode,
+        script_ran: rendering.scripts.ran,
         activity,
         is_static: false,
     };

@@ -43,7 +43,7 @@ impl Wait<'_, '_> {
         if is_picture && rendering.waits_for_resources() {
             frame_loop::wait_for_resources(rendering).await;
         }
-        if is_picture || rendering.script_ran {
+        if is_picture || rendering.scripts.ran {
             main_thread::run_frame(rendering, FrameTime::Now).await?;
         }
         Ok(())
@@ -66,7 +66,7 @@ impl Wait<'_, '_> {
                 // The job has waited for their requests already.
                 self.left.since = self.rendering.load_state().requests.since;
             }
-            self.rendering.script_ran = true;
+            self.rendering.scripts.ran = true;
             // An animation that was created before the first frame starts up to one frame later. The first frame must
             // not be earlier than that, or the animation's progress would depend on when between two frames the page
             // loaded.
@@ -79,7 +79,7 @@ impl Wait<'_, '_> {
     /// Passes real time until the page is idle, and virtual time from then on. A page with a script that virtual time does not
     /// stop for passes all of it in real time.
     pub(super) async fn pass_virtual_time(&mut self) -> Result<Waiting, JobError> {
-        let script_ran = self.rendering.script_ran;
+        let script_ran = self.rendering.scripts.ran;
         self.first_frame().await?;
         self.pass_real_time().await?;
         while !self.until_idle().await? {
@@ -90,7 +90,7 @@ impl Wait<'_, '_> {
             return Ok(Waiting::RealTime);
         }
         if script_ran && background_work::is_used(self.rendering).await? {
-            self.rendering.clock = Clock::Real;
+            self.rendering.clock.mode = Clock::Real;
             self.pass_real_time().await?;
             return Ok(Waiting::RealTime);
         }
@@ -152,12 +152,12 @@ impl Wait<'_, '_> {
         }
         while !self.left.is_over() {
             let rendering = &mut *self.rendering;
-            if rendering.clock == Clock::Virtual && !rendering.load_state().takes_real_time() {
+            if rendering.clock.mode == Clock::Virtual && !rendering.load_state().takes_real_time() {
                 return Ok(());
             }
             sleep_until(self.left.next_frame(FRAME_INTERVAL_MS)).await;
             if rendering.has_begin_frame_control() {
-                if rendering.script_ran {
+                if rendering.scripts.ran {
                     virtual_time::keep_alive(rendering).await?;
                 }
                 rendering.frame(FrameTime::Now, true).await?;

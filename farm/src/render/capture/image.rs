@@ -132,7 +132,8 @@ async fn screenshot(
     capture: &CaptureScreenshotParams,
 ) -> Result<Bytes, JobError> {
     // A page that navigates without end has its scripts: they would be missing in the next document.
-    let stops_scripts = rendering.script_ran && rendering.runs_scripts && rendering.follows_navigation;
+    let stops_scripts =
+        rendering.scripts.ran && rendering.scripts.enabled && rendering.document.follows_navigation;
     if stops_scripts {
         rendering.check_navigation()?;
         rendering.evaluate_in_frames(KEEP_SCRIPTED).await?;
@@ -234,7 +235,7 @@ async fn screenshot_frame(rendering: &mut Rendering<'_>, shot: ScreenshotParams)
     // The first frame of a document may still show the previous document. A frame that has changed the
     // picture shows the current one; if no frame changes it, the current document is already shown.
     for _ in 0..MAX_FRAMES_BEFORE_SCREENSHOT {
-        if rendering.has_drawn {
+        if rendering.document.has_drawn {
             break;
         }
         rendering.frame(FrameTime::After(0.0), true).await?;

@@ -52,7 +52,7 @@ const SHEET_ROUNDING: f64 = 1.0;
 pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes, JobError> {
     let job = rendering.job;
     // If nothing was loaded and no script has run, the markup tells what the page may have.
-    let may_change = rendering.script_ran || rendering.load_state().requests.sent > 0;
+    let may_change = rendering.scripts.ran || rendering.load_state().requests.sent > 0;
     if !pdf.print_background && (may_change || has_any(job, &["text", "controls"])) {
         rendering.evaluate_isolated(SHOW_BACKGROUNDS).await?;
     }
@@ -183,11 +183,11 @@ async fn check_margins(
 
 async fn print(rendering: &mut Rendering<'_>, pdf: &PdfOptions, sheet: Sheet) -> Result<Bytes, JobError> {
     // Printing waits for resources that the page loads for it.
-    let mut printing = rendering.session.start(&command(pdf, sheet, rendering.header_templates.as_ref()))?;
+    let mut printing = rendering.session.start(&command(pdf, sheet, rendering.header.templates.as_ref()))?;
     let has_header = pdf.header.is_some() || pdf.footer.is_some();
-    rendering.prints_header = has_header;
+    rendering.header.is_printing = has_header;
     let printed = frame_loop::while_waiting(rendering, printing.reply()).await?;
-    rendering.prints_header = false;
+    rendering.header.is_printing = false;
     printed.into_file().map_err(|error| refused(error, pdf))?.ok_or(JobError::NoFile)
 }
 

@@ -113,7 +113,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         let now = Instant::now();
         let share = rendering.deadline.saturating_duration_since(now) / MAX_SHARE;
         let requests = rendering.load_state().requests.open;
-        let in_real_time = rendering.clock == Clock::Real || requests > 0;
+        let in_real_time = rendering.clock.mode == Clock::Real || requests > 0;
         let mut walk = Self {
             left_ms: MAX_TIME_MS - RETURN_TIME_MS,
             requests_ms: MAX_TIME_MS,
@@ -164,7 +164,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             self.pass(RETURN_TIME_MS, 0.0).await?;
         }
         frame_loop::settle_resources(self.rendering).await?;
-        if self.rendering.in_virtual_time {
+        if self.rendering.clock.in_virtual_time {
             // Images of SVG are loaded in further tasks, which need time.
             self.frame().await?;
         }
@@ -183,7 +183,7 @@ impl<'r, 'a> Walk<'r, 'a> {
     /// Scrolls by a script, and runs a frame in which the page has run its callbacks for that. Returns whether a script
     /// has run, or an animation or a request has started.
     async fn scroll(&mut self, script: &str) -> Result<bool, JobError> {
-        if self.rendering.in_virtual_time {
+        if self.rendering.clock.in_virtual_time {
             // Otherwise a callback of the driver would run in the frame.
             VirtualTimeDriver::start(self.rendering).await?.rest().await?;
         }
@@ -196,7 +196,7 @@ impl<'r, 'a> Walk<'r, 'a> {
 
     /// Runs a script that ends with tasks of low priority; false if these have not run in time.
     async fn run_tasks(&mut self, script: &str) -> Result<bool, JobError> {
-        if self.rendering.in_virtual_time {
+        if self.rendering.clock.in_virtual_time {
             // They run only while time is granted.
             self.rendering.evaluate_isolated(&format!("void {script}")).await?;
             return self.frames_until("own.scroll.isIdle", MAX_QUICK_FRAMES).await;
@@ -231,7 +231,7 @@ impl<'r, 'a> Walk<'r, 'a> {
 
     /// A frame: in real time one that is not drawn, at the time of the frame before.
     async fn frame(&mut self) -> Result<(), JobError> {
-        if self.rendering.in_virtual_time {
+        if self.rendering.clock.in_virtual_time {
             let mut driver = VirtualTimeDriver::start(self.rendering).await?;
             driver.step_alone(FRAME_INTERVAL_MS, REQUEST_TIMEOUT_MS).await?;
         } else if self.rendering.has_begin_frame_control() {
@@ -246,13 +246,13 @@ impl<'r, 'a> Walk<'r, 'a> {
         self.has_taken_time = true;
         let state = self.rendering.load_state();
         self.in_real_time |= state.activity.needs_real_time;
-        if !self.in_real_time && !self.rendering.in_virtual_time {
+        if !self.in_real_time && !self.rendering.clock.in_virtual_time {
             // The page's clock does not stop for requests that it has sent before.
             let max = Duration::from_secs_f64(max_requests_ms / 1_000.0).min(self.remaining());
             let idle = reach(&mut self.rendering.state, |state| state.requests.open == 0);
             self.in_real_time = timeout(max, idle).await.is_err();
         }
-        if self.in_real_time && !self.rendering.in_virtual_time {
+        if self.in_real_time && !self.rendering.clock.in_virtual_time {
             return self.pass_real_time(time_ms, max_requests_ms).await;
         }
         let browser = &self.rendering.pooled.browser;

@@ -56,7 +56,7 @@ pub(super) async fn freeze(rendering: &mut Rendering<'_>) -> Result<(), JobError
     if static_page::is_static(rendering).await? {
         return Ok(());
     }
-    if rendering.runs_scripts {
+    if rendering.scripts.enabled {
         rendering.evaluate_in_frames(BEFORE_PRINT).await?;
         emulate_print(rendering).await?;
         animations::frame(rendering).await?;

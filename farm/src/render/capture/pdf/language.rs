@@ -19,7 +19,7 @@ pub(super) async fn of(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Resul
         return Ok(metadata.language.clone());
     }
     let markup = match &rendering.job.source {
-        Source::Html(html) if !rendering.script_ran => Some(html.as_str()),
+        Source::Html(html) if !rendering.scripts.ran => Some(html.as_str()),
         _ => None,
     };
     let of_page = if markup.is_some_and(|markup| !has_word(markup, "lang")) {
