@@ -12,12 +12,12 @@ use crate::process::Process;
 pub struct BusyLoops(#[expect(dead_code, reason = "held until dropped")] Vec<Process>);
 
 impl BusyLoops {
-    /// Starts `per_core` endless loops for each core.
-    pub fn start(per_core: usize) -> Result<Self> {
+    /// Starts an endless loop for each core. Browsers, which have a lower priority, get a part of the time only.
+    pub fn start() -> Result<Self> {
         let cores = thread::available_parallelism()?.get();
         let mut command = Command::new("sh");
         command.args(["-c", "while :; do :; done"]);
-        let loops = (0..per_core * cores).map(|_| Process::start("a busy loop", &command, Signal::SIGKILL));
+        let loops = (0..cores).map(|_| Process::start("a busy loop", &command, Signal::SIGKILL));
         Ok(Self(loops.collect::<Result<_>>()?))
     }
 }

@@ -21,7 +21,7 @@ pub(super) async fn run(corpus: &Corpus, times: usize) -> Result<usize> {
     eprintln!("{} cases, {times} times each on an idle machine", cases.len());
     let idle = render_all(corpus, &farm, &cases, times).await?;
     eprintln!("the same on a machine with a busy loop per core");
-    let busy_loops = BusyLoops::start(1)?;
+    let busy_loops = BusyLoops::start()?;
     let busy = render_all(corpus, &farm, &cases, times).await?;
     drop(busy_loops);
 

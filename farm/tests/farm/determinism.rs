@@ -70,7 +70,7 @@ async fn drawn_resources(shared: Arc<Shared>) {
         idle.options.wait_until = WaitUntil::NetworkIdle;
         let idle = pixels(&shared.file(&idle).await);
         let waits = waiting(html(&markup), 1.0);
-        let _busy = BusyLoops::start(2).unwrap();
+        let _busy = BusyLoops::start().unwrap();
         for job in [html(&markup), url(&shared.site.at(&Site::markup(&markup))), waits] {
             let file = shared.file(&job).await;
             assert_eq!(middle(&file), GREEN, "{job:?}");
@@ -157,7 +157,7 @@ fn bodies(shared: &Shared) -> Vec<Value> {
     bodies
 }
 
-/// Compares files of equal jobs: one alone, and three at once beside busy loops. `bench/corpus/run --repeat` does so
+/// Compares files of equal jobs: one alone, and two at once beside busy loops. `bench/corpus/run --repeat` does so
 /// with whole pages.
 async fn equal_jobs(shared: Arc<Shared>) {
     let bodies = bodies(&shared);
@@ -167,10 +167,10 @@ async fn equal_jobs(shared: Arc<Shared>) {
     for job in &jobs {
         alone.push(render(job).await);
     }
-    let _busy = BusyLoops::start(2).unwrap();
+    let _busy = BusyLoops::start().unwrap();
     let mut different = Vec::new();
     for ((body, job), alone) in bodies.iter().zip(&jobs).zip(alone) {
-        let files = join_all((0..3).map(|_| render(job))).await;
+        let files = join_all([render(job), render(job)]).await;
         if alone.is_err() || files.iter().any(|file| *file != alone) {
             let refusals: Vec<_> =
                 files.iter().chain([&alone]).filter_map(|file| file.as_ref().err()).collect();
