@@ -44,6 +44,12 @@ fn navigating(target: &str) -> Vec<String> {
         format!("<a href='{target}' id=a>first</a><script>onload = () => a.click()</script>"),
         format!("<iframe srcdoc=\"<script>onload = () => top.location = '{target}'</script>\"></iframe>"),
         format!("first<script>requestAnimationFrame(() => location.href = '{target}')</script>"),
+    ]
+}
+
+/// Such pages that are busy before the navigation begins.
+fn delayed(target: &str) -> [String; 2] {
+    [
         format!("first<script>{BUSY}onload = () => {{ location.href = '{target}'; busy() }}</script>"),
         format!(
             "<form action='{target}' id=f></form><script>{BUSY}onload = () => {{ f.submit(); busy(); setTimeout(busy) }}</script>"
@@ -77,6 +83,12 @@ async fn targets(shared: Arc<Shared>) {
         let mut idle = waiting(job.clone(), 100.0);
         idle.options.wait_until = WaitUntil::NetworkIdle;
         shared.expect_green(&idle).await;
+    }
+    for page in delayed(&target) {
+        for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
+            shared.expect_green(&job).await;
+        }
+        shared.expect_text(html(&page), "target").await;
     }
 }
 

@@ -171,9 +171,7 @@ async fn changed_page(shared: Arc<Shared>) {
             "",
         ),
     ] {
-        for more in
-            [json!({}), json!({ "tagged": true }), json!({ "headerHtml": "<p>EVERY", "margin": "30mm" })]
-        {
+        for more in [json!({}), json!({ "tagged": true, "headerHtml": "<p>EVERY", "margin": "30mm" })] {
             let fields = with(json!({ "html": html, "animations": "allow" }), &more);
             let pdf = pdf_of(&shared.file(&with_first(&fields, Some("<p>FIRST"), None)).await);
             let pages = pages(&pdf);
