@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use nix::sys::signal::Signal;
 use platen_harness::{latch::Latch, procfs, site::Reply};
 
@@ -45,7 +46,7 @@ async fn tried_again(_: Arc<Shared>) {
         ("compositor stands still", |farm| farm.signal_helpers(GPU_PROCESS, Signal::SIGSTOP), 1, (DIED, 0)),
         ("GPU process", |farm| farm.signal_helpers(GPU_PROCESS, Signal::SIGKILL), 0, (DIED, 0)),
     ];
-    for (name, event, retries, (metric, value)) in events {
+    let tests = events.map(|(name, event, retries, (metric, value))| async move {
         let held = HeldPage::start(&[]).await;
         let events = async {
             held.until_loading(1).await;
@@ -58,7 +59,8 @@ async fn tried_again(_: Arc<Shared>) {
         assert_eq!(count(metric).await, value, "{name}: {metric}");
         held.farm.file(&html(GREEN_PAGE)).await;
         held.farm.end().await;
-    }
+    });
+    join_all(tests).await;
 }
 
 async fn refused(_: Arc<Shared>) {
@@ -68,7 +70,7 @@ async fn refused(_: Arc<Shared>) {
         // A page that crashes its browser is not tried again.
         ("browser", |farm| signal_browser(farm, Signal::SIGSEGV), 1, 422, "page_crashed"),
     ];
-    for (name, event, attempts, status, code) in events {
+    let tests = events.map(|(name, event, attempts, status, code)| async move {
         let held = HeldPage::start(&[]).await;
         let job = held.post();
         for attempt in 1..=attempts {
@@ -79,7 +81,8 @@ async fn refused(_: Arc<Shared>) {
         assert_eq!(refusal, (status, code.to_owned()), "{name}");
         held.farm.file(&html(GREEN_PAGE)).await;
         held.farm.end().await;
-    }
+    });
+    join_all(tests).await;
 }
 
 /// The network service is killed while a job waits for its page, or for the target of a redirect.

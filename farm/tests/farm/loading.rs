@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::join_all;
 use platen_harness::site::Reply;
 
 use crate::support::{GREEN_PAGE, Shared, farm_process::FarmProcess, html, send, site::Site, url, waiting};
@@ -27,7 +28,7 @@ async fn kept_open(shared: Arc<Shared>) {
              onload = () => document.documentElement.style.background = 'green'</scr` + `ipt>x`); {close} }})</script>"
         )
     };
-    for content in [
+    let pages = [
         frame.to_owned(),
         format!("<iframe srcdoc=\"{frame}\"></iframe>"),
         format!("<iframe sandbox='allow-scripts allow-same-origin' srcdoc=\"{frame}\"></iframe>"),
@@ -35,15 +36,16 @@ async fn kept_open(shared: Arc<Shared>) {
         format!("<video src='data:video/mp4;base64,AAAA'></video>{frame}"),
         opened(&picture, "setTimeout(() => document.close(), 3000)"),
         opened(&latest, "document.close()"),
-    ] {
+    ];
+    let jobs = pages.iter().flat_map(|content| {
         let page = format!(
             "<!doctype html><html style='background:red'><body><script>\
              onload = () => document.documentElement.style.background = 'green'</script>{content}"
         );
-        for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
-            shared.expect_green(&job).await;
-        }
-    }
+        [html(&page), url(&site.at(&Site::markup(&page)))]
+    });
+    let jobs: Vec<_> = jobs.collect();
+    join_all(jobs.iter().map(|job| shared.expect_green(job))).await;
 }
 
 async fn never_closed(_: Arc<Shared>) {
