@@ -41,7 +41,7 @@ pub(crate) const MAX_WAIT_MS: u64 = 180_000;
 /// The queue's timeout, so that jobs are not refused where a machine is slow.
 pub(crate) const MAX_WAIT_SECONDS: NonZeroU32 = NonZeroU32::new(180).unwrap();
 
-/// The farm and the site of tests that need no other.
+/// The farm, with as many browsers as by default, and the site of tests that need no other.
 pub(crate) struct Shared {
     pub(crate) farm: Farm,
     pub(crate) site: Site,
@@ -49,7 +49,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) async fn start() -> Self {
-        Self { farm: farm(|_| {}).await, site: Site::start().await }
+        Self { farm: farm(|config| config.browsers = None).await, site: Site::start().await }
     }
 
     pub(crate) async fn render(&self, job: &RenderJob) -> Result<Rendered, Refusal> {
