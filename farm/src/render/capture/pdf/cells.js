@@ -1,5 +1,6 @@
-// Adds a space to each cell of a table that may be empty: one that has no text itself. Remembers them by their cells.
-function addSpaces(color) {
+// Adds a space to each cell of a table that may be empty: one that has no text itself. Remembers them by their cells. Where only some
+// pages are printed (`isPart`), a space is where its cell is, which takes Chromium long for many.
+function addSpaces(color, isPart) {
   const cells = "td, th, [role=cell], [role=gridcell], [role=columnheader], [role=rowheader]";
   own.spaces = new Map();
   const add = (root) => {
@@ -8,17 +9,18 @@ function addSpaces(color) {
       const { matches, hasAttribute, setAttribute, shadowRoot } = as(Element, cell);
       if (shadowRoot) add(shadowRoot);
       if (!(cell instanceof HTMLElement) || !matches(cells) || hasAttribute("aria-owns")) continue;
+      const { childNodes, textContent } = as(Node, cell);
       const hasText = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
-      if (Array.from(as(Node, cell).childNodes).some(hasText)) continue;
+      if (isPart ? textContent.trim() : Array.from(childNodes).some(hasText)) continue;
       const space = document.createElement("span");
       const name = `platen-space-${own.spaces.size}`;
-      // It takes no room, and is not drawn where the cell is not.
+      // It takes no room.
       const style = {
         all: "initial",
         position: "absolute",
         "position-anchor": `--${name}`,
-        top: "anchor(top, 0px)",
-        left: "anchor(left, 0px)",
+        top: isPart ? "anchor(top, 0px)" : "2px",
+        left: isPart ? "anchor(left, 0px)" : 0,
         font: `1px/0 ${getComputedStyle(cell).fontFamily}`,
         "white-space": "pre",
         color,
@@ -28,7 +30,7 @@ function addSpaces(color) {
       for (const [key, value] of Object.entries(style)) space.style.setProperty(key, value, "important");
       space.id = name;
       space.textContent = "\u00a0";
-      as(HTMLElement, cell).style.setProperty("anchor-name", `--${name}`, "important");
+      if (isPart) as(HTMLElement, cell).style.setProperty("anchor-name", `--${name}`, "important");
       setAttribute("aria-owns", name);
       own.spaces.set(cell, space);
       spaces.push(space);

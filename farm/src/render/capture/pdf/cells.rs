@@ -1,13 +1,13 @@
 //! Empty cells of tables. Chromium leaves out of the structure tree what draws nothing, so a row would have fewer cells than its
 //! table has columns, or its cells would be those of other columns (ISO 14289-1, 7.5).
 //!
-//! Before the page is printed, each cell that may be empty gets a space, which is drawn where the cell is. For Chromium it is part
-//! of the cell by `aria-owns`; in the document it is elsewhere, so that the cell keeps its style and its layout.
+//! Before the page is printed, each cell that may be empty gets a space. For Chromium it is part of the cell by `aria-owns`; in the
+//! document it is elsewhere, so that the cell keeps its style and its layout.
 
 use std::collections::{HashMap, HashSet};
 
 use lopdf::{Document, ObjectId};
-use platen_shared::job::PdfOptions;
+use platen_shared::job::{Pages, PdfOptions};
 
 use super::{
     artifacts::Changes,
@@ -23,7 +23,8 @@ const ADD: &str = concat!("(", include_str!("cells.js"), ")");
 /// Adds spaces for a file of PDF/UA.
 pub(super) async fn fill(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<(), JobError> {
     if pdf.document.standard.ua1 {
-        rendering.evaluate_isolated(&format!("{ADD}('#{SPACE_COLOR:06x}')")).await?;
+        let is_part = matches!(pdf.pages, Pages::Ranges(_));
+        rendering.evaluate_isolated(&format!("{ADD}('#{SPACE_COLOR:06x}', {is_part})")).await?;
     }
     Ok(())
 }
