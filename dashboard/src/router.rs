@@ -151,93 +151,108 @@ async fn max_form_bytes(
     Ok(if is_unknown { MAX_FORM_BYTES } else { MAX_TEMPLATE_FORM_BYTES })
 }
 
-async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageResult {
-    if context.head.is_post {
-        match segments {
-            ["sign-in"] => sign_in::sign_in(context, form).await,
-            ["invite", token] => sign_in::accept_invite(context, token, form).await,
-            ["sign-out"] => sign_in::sign_out(context).await,
-            ["theme"] => profile::set_theme(context, form),
-            ["you", "password"] => profile::change_password(context, form).await,
-            ["you", "sessions", "end-others"] => profile::end_other_sessions(context).await,
-            ["you", "sessions", id, "end"] => profile::end_session(context, id).await,
-            ["keys"] => keys::create(context, form).await,
-            ["keys", id, "name"] => keys::rename(context, id, form).await,
-            ["keys", id, "expiry"] => keys::set_expiry(context, id, form).await,
-            ["keys", id, "roll"] => keys::roll(context, id, form).await,
-            ["keys", id, "disable"] => keys::set_disabled(context, id, true).await,
-            ["keys", id, "enable"] => keys::set_disabled(context, id, false).await,
-            ["keys", id, "delete"] => keys::delete(context, id).await,
-            ["templates", "new"] => templates::create(context, form).await,
-            ["templates", id] => templates::save(context, id, form).await,
-            ["templates", id, "duplicate"] => templates::duplicate(context, id).await,
-            ["templates", id, "delete"] => templates::delete(context, id).await,
-            ["templates", id, "versions", number, "restore"] => templates::restore(context, id, number).await,
-            ["playground"] => playground::show(context, form).await,
-            ["playground", "request"] => playground::request(context, form).await,
-            ["playground", "request.json"] => playground::download(context, form).await,
-            ["playground", "render"] => playground::render(context, form).await,
-            ["people", "invite"] => people::invite(context, form).await,
-            ["people", "invites", id, "revoke"] => people::revoke(context, id).await,
-            ["people", user, "role"] => people::set_role(context, user, form).await,
-            ["people", user, "remove"] => people::remove(context, user).await,
-            ["operator"] => operator::create(context, form).await,
-            ["operator", "leave"] => operator::leave(context).await,
-            ["operator", "retention"] => retention::save(context, form).await,
-            ["operator", "invites", id, "revoke"] => invites::revoke(context, id).await,
-            ["operator", "people", user, "remove"] => operator::remove(context, None, user).await,
-            ["operator", "accounts", id, "name"] => operator::rename(context, id, form).await,
-            ["operator", "accounts", id, "quota"] => operator::set_quota(context, id, form).await,
-            ["operator", "accounts", id, "limits"] => operator::set_limits(context, id, form).await,
-            ["operator", "accounts", id, "disable"] => operator::set_disabled(context, id, true).await,
-            ["operator", "accounts", id, "enable"] => operator::set_disabled(context, id, false).await,
-            ["operator", "accounts", id, "delete"] => operator::delete(context, id).await,
-            ["operator", "accounts", id, "join"] => operator::switch_to(context, id).await,
-            ["operator", "accounts", id, "invite"] => operator::invite(context, id, form).await,
-            ["operator", "accounts", id, "people", user, "role"] => {
-                operator::set_role(context, id, user, form).await
+/// Defines [`route`], and the first segments of the paths, which the log shows.
+macro_rules! routes {
+    (
+        ($context:ident, $segments:ident, $form:ident)
+        POST { $([$post:literal $($post_rest:tt)*] => $posted:expr,)* }
+        GET { $([$($get:literal $($get_rest:tt)*)?] => $page:expr,)* }
+    ) => {
+        const SECTIONS: &[&str] = &["assets", $($post,)* $($($get,)?)*];
+
+        async fn route($context: &Context<'_>, $segments: &[&str], $form: &Form) -> PageResult {
+            if $context.head.is_post {
+                match $segments {
+                    $([$post $($post_rest)*] => $posted,)*
+                    _ => Err(PageError::NotFound),
+                }
+            } else {
+                match $segments {
+                    $([$($get $($get_rest)*)?] => $page,)*
+                    _ => Err(PageError::NotFound),
+                }
             }
-            ["operator", "accounts", id, "people", user, "remove"] => {
-                operator::remove(context, Some(id), user).await
-            }
-            _ => Err(PageError::NotFound),
         }
-    } else {
-        match segments {
-            ["sign-in"] => sign_in::sign_in_page(context),
-            ["invite", token] => sign_in::invite_page(context, token).await,
-            [] => sign_in::home(context),
-            ["you"] => profile::page(context).await,
-            ["keys"] => keys::list(context).await,
-            ["keys", id] => keys::page(context, id).await,
-            ["keys", id, action @ ("disable" | "delete")] => keys::confirm(context, id, action).await,
-            ["templates"] => templates::list(context).await,
-            ["templates", "new"] => templates::new_page(context),
-            ["templates", id] => templates::page(context, id).await,
-            ["templates", id, "delete"] => templates::confirm_delete(context, id).await,
-            ["templates", id, "versions"] => templates::versions(context, id).await,
-            ["templates", id, "versions", number] => templates::version(context, id, number).await,
-            ["playground"] => playground::page(context).await,
-            ["playground", "template"] => playground::template(context).await,
-            ["requests"] => requests::list(context).await,
-            ["requests.csv"] => requests::export(context).await,
-            ["requests", id] => requests::page(context, id).await,
-            ["usage"] => requests::usage(context).await,
-            ["people"] => people::page(context).await,
-            ["people", user, "remove"] => people::confirm_removal(context, user).await,
-            ["operator"] => operator::page(context).await,
-            ["operator", "retention"] => retention::page(context).await,
-            ["operator", "invites"] => invites::page(context).await,
-            ["operator", "people", user, "remove"] => operator::confirm_removal(context, None, user).await,
-            ["operator", "audit"] => audit::page(context).await,
-            ["operator", "audit.csv"] => audit::export(context).await,
-            ["operator", "accounts", id, "disable"] => operator::confirm_disable(context, id).await,
-            ["operator", "accounts", id, "delete"] => operator::confirm_delete(context, id).await,
-            ["operator", "accounts", id] => operator::account(context, id).await,
-            ["operator", "accounts", id, "people", user, "remove"] => {
-                operator::confirm_removal(context, Some(id), user).await
-            }
-            _ => Err(PageError::NotFound),
-        }
+    };
+}
+
+routes! {
+    (context, segments, form)
+    POST {
+        ["sign-in"] => sign_in::sign_in(context, form).await,
+        ["invite", token] => sign_in::accept_invite(context, token, form).await,
+        ["sign-out"] => sign_in::sign_out(context).await,
+        ["theme"] => profile::set_theme(context, form),
+        ["you", "password"] => profile::change_password(context, form).await,
+        ["you", "sessions", "end-others"] => profile::end_other_sessions(context).await,
+        ["you", "sessions", id, "end"] => profile::end_session(context, id).await,
+        ["keys"] => keys::create(context, form).await,
+        ["keys", id, "name"] => keys::rename(context, id, form).await,
+        ["keys", id, "expiry"] => keys::set_expiry(context, id, form).await,
+        ["keys", id, "roll"] => keys::roll(context, id, form).await,
+        ["keys", id, "disable"] => keys::set_disabled(context, id, true).await,
+        ["keys", id, "enable"] => keys::set_disabled(context, id, false).await,
+        ["keys", id, "delete"] => keys::delete(context, id).await,
+        ["templates", "new"] => templates::create(context, form).await,
+        ["templates", id] => templates::save(context, id, form).await,
+        ["templates", id, "duplicate"] => templates::duplicate(context, id).await,
+        ["templates", id, "delete"] => templates::delete(context, id).await,
+        ["templates", id, "versions", number, "restore"] => templates::restore(context, id, number).await,
+        ["playground"] => playground::show(context, form).await,
+        ["playground", "request"] => playground::request(context, form).await,
+        ["playground", "request.json"] => playground::download(context, form).await,
+        ["playground", "render"] => playground::render(context, form).await,
+        ["people", "invite"] => people::invite(context, form).await,
+        ["people", "invites", id, "revoke"] => people::revoke(context, id).await,
+        ["people", user, "role"] => people::set_role(context, user, form).await,
+        ["people", user, "remove"] => people::remove(context, user).await,
+        ["operator"] => operator::create(context, form).await,
+        ["operator", "leave"] => operator::leave(context).await,
+        ["operator", "retention"] => retention::save(context, form).await,
+        ["operator", "invites", id, "revoke"] => invites::revoke(context, id).await,
+        ["operator", "people", user, "remove"] => operator::remove(context, None, user).await,
+        ["operator", "accounts", id, "name"] => operator::rename(context, id, form).await,
+        ["operator", "accounts", id, "quota"] => operator::set_quota(context, id, form).await,
+        ["operator", "accounts", id, "limits"] => operator::set_limits(context, id, form).await,
+        ["operator", "accounts", id, "disable"] => operator::set_disabled(context, id, true).await,
+        ["operator", "accounts", id, "enable"] => operator::set_disabled(context, id, false).await,
+        ["operator", "accounts", id, "delete"] => operator::delete(context, id).await,
+        ["operator", "accounts", id, "join"] => operator::switch_to(context, id).await,
+        ["operator", "accounts", id, "invite"] => operator::invite(context, id, form).await,
+        ["operator", "accounts", id, "people", user, "role"] => operator::set_role(context, id, user, form).await,
+        ["operator", "accounts", id, "people", user, "remove"] => operator::remove(context, Some(id), user).await,
+    }
+    GET {
+        ["sign-in"] => sign_in::sign_in_page(context),
+        ["invite", token] => sign_in::invite_page(context, token).await,
+        [] => sign_in::home(context),
+        ["you"] => profile::page(context).await,
+        ["keys"] => keys::list(context).await,
+        ["keys", id] => keys::page(context, id).await,
+        ["keys", id, action @ ("disable" | "delete")] => keys::confirm(context, id, action).await,
+        ["templates"] => templates::list(context).await,
+        ["templates", "new"] => templates::new_page(context),
+        ["templates", id] => templates::page(context, id).await,
+        ["templates", id, "delete"] => templates::confirm_delete(context, id).await,
+        ["templates", id, "versions"] => templates::versions(context, id).await,
+        ["templates", id, "versions", number] => templates::version(context, id, number).await,
+        ["playground"] => playground::page(context).await,
+        ["playground", "template"] => playground::template(context).await,
+        ["requests"] => requests::list(context).await,
+        ["requests.csv"] => requests::export(context).await,
+        ["requests", id] => requests::page(context, id).await,
+        ["usage"] => requests::usage(context).await,
+        ["people"] => people::page(context).await,
+        ["people", user, "remove"] => people::confirm_removal(context, user).await,
+        ["operator"] => operator::page(context).await,
+        ["operator", "retention"] => retention::page(context).await,
+        ["operator", "invites"] => invites::page(context).await,
+        ["operator", "people", user, "remove"] => operator::confirm_removal(context, None, user).await,
+        ["operator", "audit"] => audit::page(context).await,
+        ["operator", "audit.csv"] => audit::export(context).await,
+        ["operator", "accounts", id, "disable"] => operator::confirm_disable(context, id).await,
+        ["operator", "accounts", id, "delete"] => operator::confirm_delete(context, id).await,
+        ["operator", "accounts", id] => operator::account(context, id).await,
+        ["operator", "accounts", id, "people", user, "remove"] => operator::confirm_removal(context, Some(id), user).await,
     }
 }

@@ -31,22 +31,6 @@ pub(super) struct RequestHead {
 /// Characters of the `User-Agent` header that are stored.
 const MAX_USER_AGENT_CHARS: usize = 200;
 
-/// The first segments of paths, as the log shows them.
-const SECTIONS: [&str; 12] = [
-    "sign-in",
-    "sign-out",
-    "invite",
-    "you",
-    "keys",
-    "templates",
-    "playground",
-    "requests",
-    "requests.csv",
-    "usage",
-    "operator",
-    "assets",
-];
-
 impl RequestHead {
     pub(super) fn of(request: &Request) -> Self {
         let headers = request.get_headers();
@@ -100,7 +84,7 @@ impl RequestHead {
     /// Writes one log line, which names only the section of the path.
     pub(super) fn log(&self, status: u16, elapsed: Duration, cause: Option<&str>) {
         let section = self.path.split('/').nth(2).unwrap_or_default();
-        let section = SECTIONS.iter().find(|known| **known == section).unwrap_or(&"none");
+        let section = super::SECTIONS.iter().find(|known| **known == section).unwrap_or(&"none");
         platform::log(&LogLine {
             level: if cause.is_some() { LogLevel::Warn } else { LogLevel::Info },
             message: "request".to_owned(),
