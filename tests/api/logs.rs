@@ -22,6 +22,12 @@ async fn json_lines(stage: Stage) -> Result<()> {
     let rendered = target.minimal().send().await?;
     rendered.file("image/png")?;
     let refused = target.render(&json!({ "html": 1 })).send().await?;
+    // The dashboard's lines have the first segment of a path, if the router knows it.
+    let sections = [("people", "people"), ("theme", "theme"), ("S3cret", "none")];
+    for (segment, _) in sections {
+        let call = target.post(&format!("/dashboard/{segment}"), "").method(http::Method::GET);
+        call.request_id(&format!("section-{segment}")).send().await?;
+    }
     app.process.signal(Signal::SIGTERM)?;
     app.process.wait_for(|log| log.contains("\"stopped\"").then_some(())).await?;
     ensure!(app.process.ended().await?.success(), "{}", app.process.log());
@@ -38,6 +44,11 @@ async fn json_lines(stage: Stage) -> Result<()> {
         let found = lines.iter().find(|line| line["request_id"] == id && line["component"] == "edge");
         let line = found.with_context(|| format!("no line of the edge about {id} in\n{log}"))?;
         ensure!(line["status"] == status && line["endpoint"] == "render" && line["ms"].is_u64(), "{line}");
+    }
+    for (segment, section) in sections {
+        let found = lines.iter().find(|line| line["request_id"] == format!("section-{segment}"));
+        let line = found.with_context(|| format!("no line about {segment} in\n{log}"))?;
+        ensure!(line["section"] == section, "{line}");
     }
     Ok(())
 }
