@@ -7,11 +7,12 @@
 mod attempt_log;
 mod claim;
 mod context;
+mod failure;
 mod farm;
 mod log;
 mod reply;
 
-use std::{error::Error, time::Instant};
+use std::time::Instant;
 
 use platen_shared::{
     endpoint::Endpoint,
@@ -22,9 +23,7 @@ use platen_shared::{
 };
 use platen_spin::{
     body::{self, BodyError, IncomingBody},
-    database::DatabaseError,
     media_type,
-    platform::with_causes,
 };
 use platen_statements::attempts::{Claim, ClaimedTemplate, KeyPurpose};
 use spin_sdk::wasip3::{
@@ -36,6 +35,7 @@ use spin_sdk::wasip3::{
 use crate::api_error::ApiError;
 use claim::{authenticate, claim, end_attempt, refund, too_late};
 use context::RequestContext;
+use failure::Failure;
 use farm::{FarmFile, Settings};
 use reply::Reply;
 
@@ -63,46 +63,6 @@ impl Guest for Edge {
         body.discard(&context.background);
         context.finish(reply.response.get_status_code(), reply.transfer);
         Ok(reply.response)
-    }
-}
-
-/// Why a request has failed: the public error, and a cause for the access log only.
-struct Failure {
-    error: ApiError,
-    cause: Option<String>,
-    times: FarmTimes,
-}
-
-/// How long a job took at the farm, in milliseconds, where the farm says so.
-#[derive(Debug, Clone, Copy, Default)]
-struct FarmTimes {
-    /// Until it had a slot.
-    queued_ms: Option<u64>,
-    /// In its slot.
-    render_ms: Option<u64>,
-}
-
-impl<E: Into<ApiError>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self { error: error.into(), cause: None, times: FarmTimes::default() }
-    }
-}
-
-impl Failure {
-    fn new(error: impl Into<ApiError>, cause: String) -> Self {
-        Self { cause: Some(cause), ..Self::from(error) }
-    }
-
-    fn database(cause: &DatabaseError) -> Self {
-        let error = match cause {
-            DatabaseError::Unavailable(..) => ApiError::DatabaseUnavailable,
-            DatabaseError::Failed(_) | DatabaseError::Data(_) => ApiError::Internal,
-        };
-        Self::new(error, cause.to_string())
-    }
-
-    fn internal<E: Error + 'static>(cause: E) -> Self {
-        Self::new(ApiError::Internal, with_causes(&cause))
     }
 }
 

@@ -29,16 +29,16 @@ use platen_statements::{
 };
 use spin_sdk::time::sleep;
 
-use super::{Failure, attempt_log, context::RequestContext};
+use super::{attempt_log, context::RequestContext, failure::Failure};
 use crate::{
     api_error::ApiError,
     quota::{QuotaMonth, Usage},
     recent_keys::RecentKeys,
 };
 
-/// For what a farm does after the deadline of a job. A running attempt counts until this time after it, if its edge crashes.
+/// The time for what a farm does after the deadline of a job. A running attempt counts until this time after it, if its edge crashes.
 const MARGIN: Duration = Duration::from_secs(5);
-/// A response does not wait longer for a database that does not answer.
+/// The time for which a response waits for a database that does not answer.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 thread_local! {
@@ -103,71 +103,108 @@ pub(super) async fn claim(
             Some(RequestedTemplate { id, variables, replaced: &replaced, format: request.format() })
         }
     };
-    let purpose = template.map_or(KeyPurpose::Source, KeyPurpose::Template);
-    let mut attempt = attempt(key, endpoint, Some(request), context);
-    let began = Instant::now();
-    if context.deadline.is_too_close(began) {
-        let found = authenticate(key, purpose, context).await?;
+    let attempt = attempt(key, endpoint, Some(request), context);
+    let claimant = Claimant { key, request, template };
+    let now = Instant::now();
+    if context.deadline.is_too_close(now) {
+        return Err(claimant.refuse_late(attempt, context).await);
+    }
+    // The claim knows the placeholders of the template only.
+    let is_incomplete = !request.missing_variables(Vec::new()).is_empty();
+    let is_looked_up_first =
+        is_incomplete || RECENT_KEYS.with_borrow(|keys| keys.was_refused(&attempt.key_hash, now));
+    if !is_looked_up_first && let Some(claim) = claimant.record(&attempt, context).await? {
+        return Ok(claim);
+    }
+    claimant.look_up(&attempt, context).await?;
+    // Else a key that was refused a moment ago is accepted again: its quota was raised, or an attempt refunded or ended.
+    if refusal(context).is_none() {
+        if let Some(claim) = claimant.record(&attempt, context).await? {
+            return Ok(claim);
+        }
+        claimant.look_up(&attempt, context).await?;
+    }
+    RECENT_KEYS.with_borrow_mut(|keys| keys.set_refused(&attempt.key_hash, Instant::now()));
+    set_rejected(attempt, context);
+    if refusal(context).is_none() {
+        context.usage.as_mut().ok_or(ApiError::Internal)?.take_rest();
+    }
+    let exhausted = ApiError::QuotaExhausted { retry_after: context.month.seconds_left };
+    Err(refusal(context).unwrap_or(exhausted).into())
+}
+
+/// What the account's usage says against an attempt.
+fn refusal(context: &RequestContext) -> Option<ApiError> {
+    context.usage.and_then(|usage| usage.refusal(&context.month))
+}
+
+/// A key, and what it claims an attempt for.
+struct Claimant<'r> {
+    key: &'r ApiKey,
+    request: &'r RenderRequest,
+    template: Option<RequestedTemplate<'r>>,
+}
+
+impl<'r> Claimant<'r> {
+    fn purpose(&self) -> KeyPurpose<'r> {
+        self.template.map_or(KeyPurpose::Source, KeyPurpose::Template)
+    }
+
+    /// Records the attempt; `None` if it is refused.
+    async fn record(
+        &self,
+        attempt: &Attempt,
+        context: &mut RequestContext,
+    ) -> Result<Option<Claim>, Failure> {
+        let running = running_attempt(attempt, context);
+        let claim = attempts::claim(Database, presented(self.key, &context.month), running, self.template);
+        let timeout = context.deadline.time_left(Instant::now());
+        let claim = match select(Box::pin(claim), pin!(sleep(timeout))).await {
+            Either::Left((claim, _)) => claim.map_err(|error| Failure::database(&error))?,
+            Either::Right(((), claim)) => {
+                refund_late(claim, attempt.clone(), context);
+                return Err(no_answer());
+            }
+        };
+        let Some(claim) = claim else { return Ok(None) };
+        RECENT_KEYS.with_borrow_mut(|keys| keys.set_claimed(&attempt.key_hash, Instant::now()));
+        let usage = Usage { attempts: claim.attempts, quota: claim.quota, limits: claim.limits };
+        context.authenticated(&claim.account, usage);
+        let account_id = claim.account.clone();
+        context.attempt = Some(Attempt { account_id, counted: true, ..attempt.clone() });
+        Ok(Some(claim))
+    }
+
+    /// Looks up the key, its usage and the template, and checks the template's variables.
+    async fn look_up(&self, attempt: &Attempt, context: &mut RequestContext) -> Result<(), Failure> {
+        let found = authenticate(self.key, self.purpose(), context).await?;
+        if self.template.is_none() {
+            return Ok(());
+        }
+        let Some(placeholders) = found.placeholders else {
+            set_rejected(Attempt { template_id: None, ..attempt.clone() }, context);
+            return Err(ApiError::TemplateNotFound.into());
+        };
+        let missing = self.request.missing_variables(placeholders);
+        if !missing.is_empty() {
+            set_rejected(attempt.clone(), context);
+            return Err(ApiError::from(InvalidRequest::MissingVariables(missing)).into());
+        }
+        Ok(())
+    }
+
+    /// The failure of a request that comes too late to be claimed, or of its key.
+    async fn refuse_late(&self, mut attempt: Attempt, context: &mut RequestContext) -> Failure {
+        let found = match authenticate(self.key, self.purpose(), context).await {
+            Ok(found) => found,
+            Err(failure) => return failure,
+        };
         attempt.account_id = found.account;
         // An id that the account does not have is the caller's text.
         attempt.template_id = attempt.template_id.filter(|_| found.placeholders.is_some());
         context.attempt = Some(attempt);
-        return Err(too_late());
+        too_late()
     }
-    // The claim knows the placeholders of the template only.
-    let is_incomplete = !request.missing_variables(Vec::new()).is_empty();
-    let mut is_looked_up_first =
-        is_incomplete || RECENT_KEYS.with_borrow(|keys| keys.was_refused(&attempt.key_hash, began));
-    // The second iteration is needed only if the quota was raised, or an attempt refunded or ended, after a claim was
-    // refused.
-    for _ in 0..2 {
-        if !is_looked_up_first {
-            let running = running_attempt(&attempt, context);
-            let claim = attempts::claim(Database, presented(key, &context.month), running, template);
-            let timeout = context.deadline.time_left(Instant::now());
-            let claim = match select(Box::pin(claim), pin!(sleep(timeout))).await {
-                Either::Left((claim, _)) => claim.map_err(|error| Failure::database(&error))?,
-                Either::Right(((), claim)) => {
-                    refund_late(claim, attempt, context);
-                    return Err(no_answer());
-                }
-            };
-            if let Some(claim) = claim {
-                RECENT_KEYS.with_borrow_mut(|keys| keys.set_claimed(&attempt.key_hash, Instant::now()));
-                let usage = Usage { attempts: claim.attempts, quota: claim.quota, limits: claim.limits };
-                context.authenticated(&claim.account, usage);
-                attempt.account_id = claim.account.clone();
-                attempt.counted = true;
-                context.attempt = Some(attempt);
-                return Ok(claim);
-            }
-        }
-        is_looked_up_first = false;
-        let found = authenticate(key, purpose, context).await?;
-        if template.is_some() {
-            let Some(placeholders) = found.placeholders else {
-                attempt.template_id = None;
-                set_rejected(attempt, context);
-                return Err(ApiError::TemplateNotFound.into());
-            };
-            let missing = request.missing_variables(placeholders);
-            if !missing.is_empty() {
-                set_rejected(attempt, context);
-                return Err(ApiError::from(InvalidRequest::MissingVariables(missing)).into());
-            }
-        }
-        if context.usage.is_some_and(|usage| usage.refusal(&context.month).is_some()) {
-            break;
-        }
-    }
-    RECENT_KEYS.with_borrow_mut(|keys| keys.set_refused(&attempt.key_hash, Instant::now()));
-    set_rejected(attempt, context);
-    let usage = context.usage.as_mut().ok_or(ApiError::Internal)?;
-    if usage.refusal(&context.month).is_none() {
-        usage.take_rest();
-    }
-    let exhausted = ApiError::QuotaExhausted { retry_after: context.month.seconds_left };
-    Err(usage.refusal(&context.month).unwrap_or(exhausted).into())
 }
 
 /// Prepares the row of a request whose body is invalid, if its key is valid.

@@ -7,7 +7,7 @@ use platen_spin::{background::Background, body::Transfer, platform};
 use platen_statements::attempts::Attempt;
 use spin_sdk::wasip3::http::types::Fields;
 
-use super::{Failure, attempt_log, log::AccessLog};
+use super::{attempt_log, failure::Failure, log::AccessLog};
 use crate::{
     deadline::Deadline,
     quota::{QuotaMonth, Usage},

@@ -33,7 +33,10 @@ use spin_sdk::{
     wit_bindgen::StreamReader,
 };
 
-use super::{Failure, FarmTimes, context::RequestContext};
+use super::{
+    context::RequestContext,
+    failure::{Failure, FarmTimes},
+};
 use crate::api_error::ApiError;
 
 /// Additional time for the response of the farm, whose refusal of a late job is more specific than a

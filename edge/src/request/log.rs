@@ -15,7 +15,7 @@ use platen_shared::{
 use platen_spin::platform;
 use platen_statements::attempts::Attempt;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::api_error::ApiError;
 
 /// The optional fields of the access log line.
