@@ -50,8 +50,8 @@ fn not_public(host: &str) -> Refusal {
 async fn limits(shared: Arc<Shared>) {
     type Change = fn(&mut EgressConfig);
     let (page, elsewhere) = (shared.site.at("/green"), shared.site.elsewhere("/green"));
-    let (large, never) = (shared.site.at("/large"), shared.site.at("/never"));
-    let limits: [(Change, String); 4] = [
+    let large = shared.site.at("/large");
+    let limits: [(Change, String); 3] = [
         // Denied connections count too.
         (
             |limits| limits.connections = 5.try_into().unwrap(),
@@ -69,10 +69,6 @@ async fn limits(shared: Arc<Shared>) {
             format!(
                 "fetch('{large}').then(answer => answer.text()).catch(() => get('{elsewhere}').catch(green))"
             ),
-        ),
-        (
-            |limits| limits.seconds = 1.try_into().unwrap(),
-            format!("get('{never}').catch(() => get('{page}').catch(green))"),
         ),
     ];
     for (change, request) in limits {
