@@ -265,7 +265,7 @@ async fn a_collector_that_hangs_or_is_absent_delays_nothing() {
 fn an_endpoint_that_is_no_url_stops_the_start_and_is_not_shown() {
     let directory = tempfile::tempdir().expect("a directory");
     for name in ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] {
-        let endpoint = (name, "http://user:s3cret@127.0.0.1:port");
+        let endpoint = (name, "http://user:s3cret@a host:4318");
         let output = up(directory.path(), &[endpoint]).output().expect("it runs");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && errors.contains("OTEL_EXPORTER_OTLP"), "{errors}");
