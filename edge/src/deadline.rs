@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 /// A job with less time is not sent to a farm, because no page renders within it.
 pub const MIN_RENDER_TIME: Duration = Duration::from_millis(100);
-/// For what follows the deadline: the refusal of a late job, and its refund.
+/// The time for what follows the deadline: the refusal of a late job, and its refund.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(900);
 
-/// Until when a request is rendered.
+/// The instant until which a request is rendered.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     at: Instant,

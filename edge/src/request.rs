@@ -1,4 +1,4 @@
-//! From a request to its response: `auth → parse → claim → forward → relay`.
+//! The way from a request to its response: `auth → parse → claim → forward → relay`.
 //!
 //! Invariant: [`respond`] takes these steps in this order. The body is not read before the key is known to have been valid within
 //! the last hour. A render takes one statement before it is forwarded, and two if its key was not known. Every response has the

@@ -149,7 +149,7 @@ impl Default for Config {
 /// A host name and the address that is used for it instead of DNS: `intranet.example=10.0.0.7`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolve {
-    /// In lower case and without a trailing dot.
+    /// The name in lower case and without a trailing dot.
     pub(crate) host: String,
     /// It can be a private one.
     pub(crate) address: IpAddr,

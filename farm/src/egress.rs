@@ -27,7 +27,7 @@ use crate::{
     metrics::Metrics,
 };
 
-/// For one lookup of a name with its retries, and for dialling all addresses of a host. Well below the deadline of a job, so
+/// The time for one lookup of a name with its retries, and for dialling all addresses of a host. Well below the deadline of a job, so
 /// that an outage is reported as such.
 const HOST_TIMEOUT: Duration = Duration::from_secs(10);
 

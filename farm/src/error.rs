@@ -58,7 +58,7 @@ pub enum LaunchError {
     Spawn(#[source] io::Error),
     #[error("the farm is shut down")]
     Closed,
-    /// With the end of its standard error.
+    /// The text is the end of its standard error.
     #[error("the browser exited at start{}{}", if .0.is_empty() { "" } else { ": " }, .0)]
     Exited(String),
     #[error(

@@ -97,10 +97,10 @@ impl Farm {
         Self::start_with_metrics(config, &MetricsRegistry::default()).await
     }
 
-    /// As [`Farm::start`], with the metrics in the registry of the process. A registry takes one farm.
+    /// The same as [`Farm::start`], with the metrics in the registry of the process. A registry takes one farm.
     ///
     /// # Errors
-    /// As [`Farm::start`].
+    /// Those of [`Farm::start`].
     pub async fn start_with_metrics(
         mut config: Config,
         registry: &MetricsRegistry,
@@ -134,7 +134,7 @@ impl Farm {
         self.render_observed(job, deadline, &JobProgress::default()).await
     }
 
-    /// Like [`Farm::render`]. The caller can read `progress` after dropping the future.
+    /// Renders like [`Farm::render`]. The caller can read `progress` after dropping the future.
     pub(crate) async fn render_observed(
         &self,
         job: &RenderJob,

@@ -55,7 +55,7 @@ impl JobProgress {
         self.phases.times().iter().find_map(|(phase, time)| (*phase == Phase::Queue).then_some(*time))
     }
 
-    /// For how long the job has had its slot; `None` if it had none.
+    /// The time for which the job has had its slot; `None` if it had none.
     pub(crate) fn running(&self) -> Option<Duration> {
         self.admitted.get().map(Instant::elapsed)
     }

@@ -57,7 +57,7 @@ pub(crate) enum Waiting {
     Skipped,
     #[strum(serialize = "virtual")]
     VirtualTime,
-    /// In real time: the page had an open request, socket or worker, or the browser does not draw on
+    /// Passed in real time: the page had an open request, socket or worker, or the browser does not draw on
     /// command.
     #[strum(serialize = "real")]
     RealTime,
@@ -85,9 +85,9 @@ impl<M: Clone> Labelled<M> {
 
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// By [`RENDERED`], [`CLIENT_DISCONNECTED`] or the code of a refusal.
+    /// Counted by [`RENDERED`], [`CLIENT_DISCONNECTED`] or the code of a refusal.
     pub(crate) jobs: Labelled<Counter>,
-    /// By the extension of the format.
+    /// Measured by the extension of the format.
     pub(crate) render_seconds: Labelled<Histogram>,
     pub(crate) wait_seconds: Histogram,
     pub(crate) retries: Counter,
@@ -99,7 +99,7 @@ pub(crate) struct Metrics {
     pub(crate) waits: Labelled<Counter>,
     pub(crate) browser_starts: Counter,
     pub(crate) browser_ends: Labelled<Counter>,
-    /// By the name of a verdict.
+    /// Counted by the name of a verdict.
     pub(crate) egress: Labelled<Counter>,
     pub(crate) egress_bytes: Counter,
 }
@@ -204,7 +204,7 @@ where
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PoolState {
     pub(crate) occupancy: Occupancy,
-    /// Of the job that waits longest; zero if none waits.
+    /// The time of the job that waits longest; zero if none waits.
     pub(crate) longest_wait: Duration,
     pub(crate) ready: usize,
     /// Idle pages of accounts.

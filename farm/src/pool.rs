@@ -39,7 +39,7 @@ use crate::{
     metrics::{BrowserEnd, Metrics, PoolState},
 };
 
-/// After a start that has failed, and from the start of a browser that has exited without a job, until the next start.
+/// The pause after a start that has failed, and from the start of a browser that has exited without a job, until the next start.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
 
 /// A browser that one job has until this is dropped.

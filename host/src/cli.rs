@@ -107,7 +107,7 @@ pub(crate) struct CommonArgs {
     output: OutputArgs,
 }
 
-/// Of a list.
+/// The arguments of a list.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Only those of this account: its name or id

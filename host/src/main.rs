@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Of the code blocks: the words of the commands of `platen`, without comments, pipes and redirections.
+    /// Finds in the code blocks the words of the commands of `platen`, without comments, pipes and redirections.
     fn commands(document: &str) -> Vec<Vec<String>> {
         let mut commands = Vec::new();
         for (index, block) in document.split("```").enumerate() {

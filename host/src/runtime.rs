@@ -63,7 +63,7 @@ pub(crate) type ClientDisconnect = CancellationToken;
 #[derive(Clone, Default)]
 pub(crate) struct RequestContext {
     pub(crate) client_disconnect: ClientDisconnect,
-    /// In whose turn its statements run.
+    /// The flow in whose turn its statements run.
     pub(crate) flow: Flow,
     /// The span of the request, of which statements and requests to farms are parts.
     pub(crate) trace: Option<Context>,

@@ -65,7 +65,7 @@ pub(crate) struct Server {
     connections: Arc<Semaphore>,
     connections_by_address: Arc<AddressLimit>,
     concurrency_limit: ConcurrencyLimit,
-    /// Of requests with passwords.
+    /// The limit of requests with passwords.
     hashing: ConcurrencyLimit,
     body_limits: Arc<BodyLimits>,
     unsent_responses: UnsentResponses,
@@ -95,7 +95,7 @@ pub(crate) struct ServerLimits {
     pub(crate) max_connections_per_address: Option<usize>,
     /// The header in which a reverse proxy sends the address of its client.
     pub(crate) client_address_header: Option<HeaderName>,
-    /// For requests in progress, after a signal.
+    /// The time for requests in progress, after a signal.
     pub(crate) drain_timeout: Duration,
 }
 

@@ -85,7 +85,7 @@ pub struct Claim {
 record! {
     /// The template that was fetched with a claim.
     pub struct ClaimedTemplate {
-        /// From which the file takes its name.
+        /// The name from which the file takes its own.
         pub name: String,
         /// The render options.
         pub options: TemplateOptions,

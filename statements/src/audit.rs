@@ -24,9 +24,9 @@ record! {
 /// Which entries a list has. Texts are found without regard to the case of ASCII letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// From this time, in whole seconds since 1970.
+    /// The first time, in whole seconds since 1970.
     pub since: i64,
-    /// Up to this time, included.
+    /// The last time, included.
     pub until: i64,
     /// A part of the actor.
     pub actor: Option<String>,

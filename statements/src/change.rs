@@ -19,7 +19,7 @@ impl Change {
         self
     }
 
-    /// In place of the row's name or e-mail address.
+    /// Replaces the row's name or e-mail address.
     pub(crate) fn subject(mut self, subject: &str) -> Self {
         self.0["subject"] = subject.into();
         self

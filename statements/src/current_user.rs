@@ -65,7 +65,7 @@ impl CurrentUser {
     }
 }
 
-/// With the time of the last use of the session.
+/// The user with the time of the last use of the session.
 impl FromRow for (i64, CurrentUser) {
     fn from_row(row: &mut Row) -> Result<Self, DataError> {
         let seen_at = row.next()?;

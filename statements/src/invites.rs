@@ -40,7 +40,7 @@ pub struct Invite {
     pub role: Role,
     /// Whether the user is an operator once the invite is used.
     pub operator: bool,
-    /// After which the link is not valid.
+    /// The time after which the link is not valid.
     pub expires_at: Timestamp,
 }
 

@@ -28,7 +28,7 @@ record! {
         pub created_at: Timestamp,
         #[serde(skip)]
         pub last_used_at: Option<Timestamp>,
-        /// From when it is refused; `None` if it does not expire.
+        /// The time from which it is refused; `None` if it does not expire.
         pub expires_at: Option<Timestamp>,
     }
 }
@@ -45,7 +45,7 @@ pub enum KeyState {
 }
 
 impl KeyState {
-    /// In one word.
+    /// The status in one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -18,7 +18,7 @@ use crate::{
 pub struct RunningAttempt {
     /// See [`attempt_id`](crate::attempts::attempt_id).
     pub id: i64,
-    /// After which it no longer runs, whatever has become of it, in seconds.
+    /// The time after which it no longer runs, whatever has become of it, in seconds.
     pub max_seconds: u64,
 }
 

@@ -35,7 +35,7 @@ pub enum Verdict {
 }
 
 impl Outage {
-    /// For how long a failure is known.
+    /// The time for which a failure is known.
     pub const CHECK_TIME: Duration = Duration::from_secs(1);
     /// How often a failure is recorded of a try that is not answered: several times while one is known, because timers may be late.
     pub const RECORD_INTERVAL: Duration = Duration::from_millis(200);

@@ -50,9 +50,9 @@ record! {
 /// Which requests a list has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestFilter {
-    /// From this time, in whole seconds since 1970.
+    /// The first time, in whole seconds since 1970.
     pub since: i64,
-    /// Up to this time, included.
+    /// The last time, included.
     pub until: i64,
     /// Those with such a status.
     pub status: StatusFilter,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// How long after its start a statement is sent again to a database that is busy or absent. One try may take 5 s more: a
 /// file's lock and the turns of statements are waited for that long.
 pub const RETRY_TIME: Duration = Duration::from_secs(10);
-/// Before a statement is sent again; doubles each time, up to a twentieth of [`RETRY_TIME`].
+/// The pause before a statement is sent again; doubles each time, up to a twentieth of [`RETRY_TIME`].
 const MIN_DELAY: Duration = Duration::from_millis(20);
 
 /// What an error of a database says about its statement.

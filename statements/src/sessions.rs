@@ -15,9 +15,9 @@ use crate::{
 /// How long sessions last, in seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Lifetimes {
-    /// Without being used.
+    /// The time without being used.
     pub idle: i64,
-    /// In total.
+    /// The time in total.
     pub whole: i64,
 }
 

@@ -42,7 +42,7 @@ pub struct TemplateContent {
     pub samples: BTreeMap<String, String>,
     /// Number of earlier versions.
     pub versions: u32,
-    /// From 1; each save adds 1.
+    /// The number from 1; each save adds 1.
     pub revision: u32,
     /// Who saved it last: an e-mail address, or `command line`.
     pub saved_by: String,
@@ -62,7 +62,7 @@ pub enum SaveOutcome {
 record! {
     /// An earlier version.
     pub struct Version {
-        /// From 1, in the order of the saves.
+        /// The number from 1, in the order of the saves.
         pub number: u32,
         pub name: String,
         pub saved_at: Timestamp,
@@ -196,7 +196,7 @@ impl<B: Backend> AccountScope<'_, B> {
     }
 
     /// Saves a template in place of the stored one; with an expected revision, only in place of that one.
-    /// Without samples it keeps its samples.
+    /// Saves a template, which keeps its samples without new ones.
     pub async fn save_template(
         &self,
         id: &str,

@@ -17,7 +17,7 @@ record! {
         pub id: UserId,
         pub email: String,
         pub operator: bool,
-        /// In the account of the user.
+        /// The role in the account of the user.
         pub role: Role,
         pub created_at: Timestamp,
         /// The last use of any session.

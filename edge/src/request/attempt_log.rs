@@ -25,11 +25,11 @@ const MAX_ROWS: usize = 1_000;
 const MAX_BATCH_ROWS: usize = 200;
 /// How long a row is kept while the database is busy or absent.
 const MAX_ROW_AGE: Duration = Duration::from_mins(5);
-/// After which a statement without a result is sent again.
+/// The time after which a statement without a result is sent again.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Before the rows are sent again, with those that came meanwhile.
+/// The pause before the rows are sent again, with those that came meanwhile.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// Before the first look for a written row; each further one is later by as much.
+/// The pause before the first look for a written row; each further one is later by as much.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 thread_local! {

@@ -178,7 +178,7 @@ pub(super) enum FileBody {
     Whole(Vec<u8>),
     /// A file that is larger than [`MAX_WHOLE_BYTES`], or of unknown length.
     Stream {
-        /// In bytes, if the farm declares it.
+        /// The length in bytes, if the farm declares it.
         length: Option<u64>,
         contents: StreamReader<u8>,
         trailers: TrailersReader,

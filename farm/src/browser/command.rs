@@ -145,7 +145,7 @@ const MIN_SHARED_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 pub(super) enum Drawing {
     /// A frame for each command of the farm.
     BeginFrameControl,
-    /// At 60 frames per second.
+    /// Draws 60 frames per second.
     Continuous,
 }
 

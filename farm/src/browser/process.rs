@@ -52,9 +52,9 @@ pub(super) struct Process {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// By a signal such as SIGSEGV, SIGTRAP or SIGABRT.
+    /// Ended by a signal such as SIGSEGV, SIGTRAP or SIGABRT.
     Crashed,
-    /// By SIGKILL or SIGTERM, or by exiting normally.
+    /// Ended by SIGKILL or SIGTERM, or by exiting normally.
     Ended,
 }
 
@@ -225,7 +225,7 @@ impl StderrTail {
         String::from_utf8_lossy(&tail).trim().to_owned()
     }
 
-    /// As [`StderrTail::text`], after the stream has ended.
+    /// The same as [`StderrTail::text`], after the stream has ended.
     pub(super) async fn into_text(mut self) -> String {
         let _ = tokio::time::timeout(super::EXIT_TIMEOUT, &mut self.drain).await;
         self.text()

@@ -127,7 +127,7 @@ fn question(sequence: u32, address: IpAddr, port: u16) -> Vec<u8> {
     message
 }
 
-/// From the answer, which is a route or an error.
+/// Reads the answer, which is a route or an error.
 fn route_type(answer: &[u8]) -> nix::Result<u8> {
     let kind = answer.get(4..6).and_then(|kind| kind.try_into().ok()).map(u16::from_ne_bytes);
     let content = answer.get(HEADER_BYTES..).unwrap_or_default();

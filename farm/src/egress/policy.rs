@@ -24,7 +24,7 @@ impl HostPort {
         Some(Self { host: url.host()?.to_owned(), port: url.port_or_known_default()? })
     }
 
-    /// From the target of a proxy request; the default port is 80.
+    /// Reads the target of a proxy request; the default port is 80.
     pub(super) fn from_uri(uri: &Uri) -> Option<Self> {
         Some(Self { host: Host::parse(uri.host()?).ok()?, port: uri.port_u16().unwrap_or(80) })
     }

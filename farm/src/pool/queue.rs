@@ -31,7 +31,7 @@ pub(crate) fn has_time(deadline: Instant, needed: Duration) -> bool {
 #[derive(Debug)]
 pub(crate) struct JobQueue<B: Candidate> {
     state: Arc<Mutex<State<B>>>,
-    /// For how long a job waits at most.
+    /// The longest time for which a job waits.
     timeout: Duration,
 }
 
@@ -173,7 +173,7 @@ impl<B: Candidate> JobQueue<B> {
         Occupancy { slots: state.running.slots, busy: state.running.len(), waiting: state.queue.len() }
     }
 
-    /// For how long the job has waited that waits longest; zero if none waits.
+    /// The time for which the job has waited that waits longest; zero if none waits.
     pub(crate) fn longest_wait(&self) -> Duration {
         let longest = self.state().queue.firsts().map(|waiter| waiter.since.elapsed()).max();
         longest.unwrap_or_default()

@@ -27,14 +27,14 @@ pub(super) const MIN_RENDER_TIME: Duration = Duration::from_millis(20);
 /// A job that waits keeps a quarter of the time that it had when it arrived for its render, up to this limit: a render that
 /// does not end by the deadline counts, and a refusal does not.
 const MAX_KEPT_TIME: Duration = Duration::from_secs(2);
-/// For how long a job waits for the browser that keeps a page of its account while another account's job has it: most small
+/// The time for which a job waits for the browser that keeps a page of its account while another account's job has it: most small
 /// jobs end in this time. In a simulation of accounts by Zipf's law, half of the time met half of the further pages.
 pub(super) const MAX_PAGE_WAIT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(super) struct State<B: Candidate> {
     pub(super) browsers: Vec<Arc<B>>,
-    /// Of those browsers that are wanted whose latest start has failed, by their index.
+    /// The failures of browsers that are wanted and whose latest start has failed, by their index.
     pub(super) failures: BTreeMap<usize, LaunchError>,
     /// Notified when a job ends, and when browsers or failures change.
     pub(super) changes: watch::Sender<()>,
@@ -59,9 +59,9 @@ pub(super) struct Grant<B> {
 pub(super) struct Waiter<B: Candidate> {
     request: B::Request,
     pub(super) since: Instant,
-    /// Until when it may wait for the browser that keeps a page for it.
+    /// The instant until which it may wait for the browser that keeps a page for it.
     pub(super) page_until: Instant,
-    /// Until when it may wait.
+    /// The instant until which it may wait.
     pub(super) until: Instant,
     grant: oneshot::Sender<Result<Grant<B>, Refusal>>,
 }
@@ -83,7 +83,7 @@ impl<B: Candidate> Waiter<B> {
     }
 }
 
-/// Until when a job that arrives now may wait: for this time, and no longer than it can still end by its deadline.
+/// The instant until which a job that arrives now may wait: for this time, and no longer than it can still end by its deadline.
 pub(super) fn wait_end(deadline: Instant, timeout: Duration) -> Instant {
     let now = Instant::now();
     let time_left = deadline.saturating_duration_since(now);

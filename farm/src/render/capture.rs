@@ -56,7 +56,7 @@ fn is_scrolled(rendering: &Rendering<'_>) -> bool {
 
 /// Defines `own.outside`.
 const OUTSIDE: &str = concat!("(", include_str!("capture/outside.js"), ")()");
-/// By how much a mobile device can be zoomed out.
+/// The factor by which a mobile device can be zoomed out.
 const MAX_ZOOM: f64 = 10.0;
 /// Frames that are run until frames of another origin are in view.
 const MAX_FRAMES: u32 = 50;

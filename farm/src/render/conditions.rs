@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{elements, remaining_wait::RemainingWait, rendering::Rendering, script};
 use crate::error::JobError;
 
-/// Before the deadline by this time, a condition that is not true is reported, which is more useful than that the time is
+/// The time before the deadline at which a condition that is not true is reported, which is more useful than that the time is
 /// over.
 const CONDITION_RESERVE: Duration = Duration::from_secs(1);
 /// Checks the conditions that the wait still needs, which must be true at once.

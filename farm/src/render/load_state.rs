@@ -7,7 +7,7 @@ use futures::future;
 use platen_shared::format::WaitUntil;
 use tokio::{sync::watch, time::Instant};
 
-/// After this time the network counts as idle although the main script of a worker is still loading: the
+/// The time after which the network counts as idle although the main script of a worker is still loading: the
 /// end of a shared worker's request is not reported in the session of the page.
 const WORKER_SCRIPT_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -20,7 +20,7 @@ const WATCH: &str = concat!("(", include_str!("watch_frame.js"), ")()");
 const IS_DRAWN: &str = "own.frame.drawn && own.frame.done";
 /// Frames that are run for one of the main thread without a pause.
 pub(super) const MAX_QUICK_FRAMES: u32 = 4;
-/// Between further frames. On an overloaded machine the compositor's thread may not run for many milliseconds, while the
+/// The pause between further frames. On an overloaded machine the compositor's thread may not run for many milliseconds, while the
 /// main thread and the browser do.
 pub(super) const FRAME_PAUSE: Duration = Duration::from_millis(4);
 /// How long to wait for the tasks of a frame, and after how long the page is taken to never run the callback.

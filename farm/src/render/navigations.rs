@@ -97,7 +97,7 @@ impl Navigations {
     }
 }
 
-/// After this time it is asked whether a navigation that was requested begins; it usually does in a few milliseconds.
+/// The time after which it is asked whether a navigation that was requested begins; it usually does in a few milliseconds.
 const START_TIME: Duration = Duration::from_millis(250);
 /// Completes after the tasks that the page has now.
 const LATER_TASK: &str = "scheduler.postTask(() => {})";

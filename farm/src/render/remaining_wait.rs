@@ -82,7 +82,7 @@ pub(super) struct RemainingWait {
     network_idle: bool,
     /// The network was not idle in time.
     was_cut_off: bool,
-    /// Until when real time has been subtracted.
+    /// The instant until which real time has been subtracted.
     pub(super) at: Instant,
 }
 

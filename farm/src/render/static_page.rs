@@ -166,7 +166,7 @@ fn is_still_png(bytes: &[u8]) -> bool {
     false
 }
 
-/// By the first chunk, which tells whether there are frames.
+/// Decides by the first chunk, which tells whether there are frames.
 fn is_still_webp(bytes: &[u8]) -> bool {
     const ANIMATION: u8 = 2;
     match bytes.get(8..16) {

@@ -151,7 +151,7 @@ async fn starting_farm(_: Arc<Shared>) {
     have_ended(&processes).await;
 }
 
-/// In the page, in workers, in frames of the same and of another site, and in a resource that never comes.
+/// Loops in the page, in workers, in frames of the same and of another site, and in a resource that never comes.
 async fn endless(_: Arc<Shared>) {
     const LOOP: &str = "<script>while (true);</script>";
     let (farm, site) = (FarmProcess::start(&["--browsers", "2"]).await, Site::start().await);
@@ -193,7 +193,7 @@ async fn endless(_: Arc<Shared>) {
     farm.end().await;
 }
 
-/// In virtual time its script never ends, and in real time its wait is longer than its deadline.
+/// The script never ends in virtual time, and in real time its wait is longer than its deadline.
 async fn no_real_time(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let page =

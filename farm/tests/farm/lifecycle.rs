@@ -169,7 +169,7 @@ pub(crate) fn ignored(name: &str) -> Option<&'static str> {
     }
 }
 
-/// As in a container: the farm has the process id 1, and its session is that of a process outside.
+/// The same as in a container: the farm has the process id 1, and its session is that of a process outside.
 async fn own_namespace(_: Arc<Shared>) {
     let farm = FarmProcess::start_by(UNSHARE, &["--browsers", "1"]).await;
     farm.file(&html(GREEN_PAGE)).await;

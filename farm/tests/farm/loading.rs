@@ -13,7 +13,7 @@ tests! {
     "a worker without a script does not end its page" => no_worker_script,
 }
 
-/// In frames and in the page itself, by markup and by URL: each is green once it has loaded, seconds after its scripts have run.
+/// Pages in frames and the page itself, by markup and by URL: each is green once it has loaded, seconds after its scripts have run.
 async fn kept_open(shared: Arc<Shared>) {
     let site = &shared.site;
     let frame = "<iframe id=f></iframe><script>const inner = f.contentDocument; inner.write('x');\

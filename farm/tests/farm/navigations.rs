@@ -120,7 +120,7 @@ async fn no_pages(shared: Arc<Shared>) {
     }
 }
 
-/// Before `load`, after it and during a wait. The last ones are cancelled by the page.
+/// Navigations before `load`, after it and during a wait. The last ones are cancelled by the page.
 async fn refused_by_browser(shared: Arc<Shared>) {
     let site = &shared.site;
     let form = |attributes: &str, script: &str| {

@@ -86,7 +86,7 @@ pub(crate) struct LimitArgs {
     concurrency: Option<Limit>,
 }
 
-/// At least 1.
+/// Parses a limit of at least 1.
 fn limit(text: &str) -> Result<Limit, String> {
     Limit::parse(text, 1, "none")
 }

@@ -34,7 +34,7 @@ use crate::{
     server::{Health, Server, ServerLimits},
 };
 
-/// From the second signal to the exit, for the rows of attempts.
+/// The time from the second signal to the exit, for the rows of attempts.
 const ABORT_TIME: Duration = Duration::from_secs(1);
 
 /// What the help lists besides the flags.

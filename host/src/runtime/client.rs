@@ -29,7 +29,7 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 use crate::metrics::Metrics;
 
-/// Of a file that its client reads slowly, the kernel would keep up to 32 MiB. With a round trip of 5 ms, this is enough
+/// The kernel would keep up to 32 MiB of a file that its client reads slowly. With a round trip of 5 ms, this is enough
 /// for 80 MB/s. Linux may allow less (`net.core.rmem_max`).
 const RECEIVE_BYTES: usize = 512 * 1024;
 static FAILED: RepeatedWarning = RepeatedWarning::new();

@@ -37,21 +37,21 @@ use super::{
 };
 use crate::metrics::Metrics;
 
-/// As in Spin, so that static data of a component is reused as often on both.
+/// The number of Spin, so that static data of a component is reused as often on both.
 const MAX_REQUESTS_PER_INSTANCE: usize = 128;
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 /// Far more than 16 bodies of up to 1 MiB with several copies of each.
 const MAX_SHARED_MEMORY_BYTES: usize = 256 * 1024 * 1024;
 /// A body of 32 MiB, its growth by doubling, its decoded text and the job made from it.
 const MAX_DEDICATED_MEMORY_BYTES: usize = 512 * 1024 * 1024;
-/// As in Spin. A burst creates an instance for nearly every request, and requests go to idle instances in
+/// The time of Spin. A burst creates an instance for nearly every request, and requests go to idle instances in
 /// turn, so with a long timeout steady traffic would keep all of them.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whether requests share an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isolation {
-    /// With up to 15 others, for small bodies.
+    /// An instance with up to 15 others, for small bodies.
     Shared,
     /// An instance for one request, whose memory is freed after it.
     Dedicated,

@@ -53,7 +53,7 @@ impl HostConnectionWithStore<State> for HasSelf<State> {
         })
     }
 
-    /// Without the names of the columns, which no component reads.
+    /// Leaves out the names of the columns, which no component reads.
     async fn execute_async(
         store: &Store,
         connection: Resource<Database>,

@@ -36,7 +36,7 @@ pub(crate) struct State {
     pub(super) table: ResourceTable,
     pub(super) limits: StoreLimits,
     pub(super) grants: Arc<Grants>,
-    /// By the task of the request. An instance handles a bounded number of requests, so entries are
+    /// Requests by their tasks. An instance handles a bounded number of requests, so entries are
     /// dropped with it.
     pub(super) requests: HashMap<GuestTaskId, RequestContext>,
     /// Ticks that have passed while guest code ran without returning to the host.

@@ -33,7 +33,7 @@ use super::{
 };
 
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// Of what is read, and of a response that waits for its client.
+/// The size of what is read, and of a response that waits for its client.
 const MAX_BUFFER_BYTES: usize = 256 * 1024;
 
 impl Server {
@@ -174,6 +174,6 @@ pub(super) struct Connection {
     pub(super) draining: CancellationToken,
     /// Closes the connection, whatever it is doing.
     pub(super) aborted: CancellationToken,
-    /// From the head of a request to the end of its response.
+    /// True from the head of a request to the end of its response.
     pub(super) has_request: AtomicBool,
 }

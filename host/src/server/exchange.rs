@@ -39,7 +39,7 @@ pub(super) struct Exchange {
     pub(super) is_received: AtomicBool,
     /// Why the body could not be received.
     pub(super) body_error: OnceLock<ServerError>,
-    /// For the memory of a large body in the component.
+    /// The permit for the memory of a large body in the component.
     pub(super) upload_permits: Mutex<Option<OwnedSemaphorePermit>>,
     /// The right to have a password hashed, from the end of the body on.
     pub(super) hashing_place: Arc<Mutex<Option<Place>>>,
@@ -93,7 +93,7 @@ impl ResponseBody {
         Self { body, remaining: None, complete: false, place: None, exchange, metrics, unsent: None }
     }
 
-    /// With a body. One that is not `sent`, as the response to a HEAD request, is complete with its head.
+    /// Gives the exchange a body. One that is not `sent`, as the response to a HEAD request, is complete with its head.
     pub(super) fn with(mut self, body: WasiBody, sent: bool, unsent: &UnsentResponses) -> Self {
         self.complete = !sent || body.is_end_stream();
         self.remaining = body.size_hint().exact();

@@ -48,7 +48,7 @@ struct Taken {
 }
 
 impl AddressLimit {
-    /// Without `max_per_address`, addresses are not limited.
+    /// Addresses are not limited without `max_per_address`.
     pub(super) fn new(max: usize, max_per_address: Option<usize>) -> Arc<Self> {
         let max_per_address = max_per_address.unwrap_or(max);
         Arc::new(Self { max, max_per_address, taken: Mutex::default(), released: Notify::new() })

@@ -32,13 +32,13 @@ use super::{
 const MIB: usize = 1024 * 1024;
 /// A larger body is not received before a component gets its request.
 const MAX_SMALL_BODY_BYTES: usize = MIB;
-/// Of all bodies up to that size that arrive or wait.
+/// The size of all bodies up to that size that arrive or wait.
 const MAX_SMALL_BODIES_BYTES: usize = 256 * MIB;
 /// Larger bodies that are received at once. Each has an instance with a few megabytes of memory, and up to 32 MiB here, or
 /// twice that while its buffer grows.
 const MAX_UPLOADS: usize = 24;
 const MAX_UPLOADS_PER_ADDRESS: usize = 4;
-/// Of all larger bodies in components. A component holds a body about four times, so this is a gigabyte.
+/// The size of all larger bodies in components. A component holds a body about four times, so this is a gigabyte.
 const MAX_MIB_IN_COMPONENTS: usize = 256;
 
 /// A body fails after [`WAIT_TIMEOUT`] and the time of what has arrived at the lowest rate.

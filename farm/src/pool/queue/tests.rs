@@ -44,7 +44,7 @@ type TestQueue = JobQueue<TestBrowser>;
 type Leased = Result<Lease<TestBrowser>, Refusal>;
 type Waiting = Pin<Box<dyn Future<Output = Leased>>>;
 
-/// In milliseconds.
+/// A minute in milliseconds.
 const MINUTE: u64 = 60_000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -216,7 +216,7 @@ async fn a_job_without_time_for_a_render_gets_no_slot() {
     assert!(can_end_by(soon) && !can_end_by(soon - Duration::from_millis(1)));
 }
 
-/// As after SIGSTOP and SIGCONT, no timer has run in the meantime, or the task runs long after the grant.
+/// The same as after SIGSTOP and SIGCONT: no timer has run in the meantime, or the task runs long after the grant.
 #[tokio::test(start_paused = true)]
 async fn a_slot_is_not_given_to_a_job_that_is_late() {
     for is_granted in [false, true] {

@@ -45,7 +45,7 @@ use crate::error::JobError;
 /// The texts of the page's headings, which are the titles of the outline.
 const HEADINGS: &str = concat!("(", include_str!("pdf/headings.js"), ")()");
 
-/// By how much Chromium rounds the sides of a sheet, in CSS pixels.
+/// The amount by which Chromium rounds the sides of a sheet, in CSS pixels.
 const SHEET_ROUNDING: f64 = 1.0;
 
 /// Prints the page in its current state.

@@ -25,7 +25,7 @@ use url::Url;
 
 use crate::admin::Admin;
 
-/// For a response after the server's deadline, and its body.
+/// The time for a response after the server's deadline, and its body.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(2 * limits::RENDER_TIMEOUT_MS);
 
 /// An error of the API. `Display` is its message with code and field.

@@ -39,7 +39,7 @@ const DESCRIBE_OPTIONS: &str = "describe_options";
 pub(super) struct Tools {
     renderer: Renderer,
     templates: Option<SavedTemplates>,
-    /// Without links, so that paths can be compared with it.
+    /// The path without links, so that paths can be compared with it.
     directory: PathBuf,
     calls: TaskTracker,
 }

@@ -7,7 +7,7 @@ struct Language {
     /// What begins a comment that ends with the line.
     comment: &'static str,
     quotes: &'static str,
-    /// Of the quotes those in which `\` has no meaning.
+    /// Those of the quotes in which `\` has no meaning.
     raw_quotes: &'static str,
     words: &'static str,
     /// What follows a name in a list of names and values.

@@ -10,7 +10,7 @@ use super::{
 /// More words than that change nothing in a result.
 const MAX_WORDS: usize = 10;
 const MAX_RESULTS: usize = 30;
-/// Of the text that is shown of a section, in bytes before and after the first word that was found.
+/// The length of the text that is shown of a section, in bytes before and after the first word that was found.
 const CONTEXT: usize = 120;
 
 /// The sections that have every word of the query, the best first, as the content of a page. Pages are given with their

@@ -56,7 +56,7 @@ pub(super) async fn fitted(
 }
 
 struct Fitted {
-    /// Of the viewport.
+    /// The width of the viewport.
     width: f64,
     outside: Outside,
 }
@@ -133,9 +133,9 @@ const FLOW: &str = concat!("(", include_str!("root_flow.js"), ")()");
 /// Where the lines of a document begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RootFlow {
-    /// At the left.
+    /// Sheets begin at the left.
     FromLeft,
-    /// At the right, such as those of Arabic, with the rules that let the document begin at the left.
+    /// Sheets begin at the right, such as those of Arabic, with the rules that let the document begin at the left.
     FromRight(String),
     /// They are vertical, and the first one is at the right: the width of the content is divided into sheets.
     Vertical,

@@ -24,7 +24,7 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct NewElements {
     pages: Vec<ObjectId>,
-    /// By the numbers of their elements of the page.
+    /// New elements by the numbers of their elements of the page.
     created: HashMap<usize, ObjectId>,
     kids: HashMap<ObjectId, Vec<Object>>,
     insertions: Insertions,

@@ -25,7 +25,7 @@ const ONE_PAGE: &str = "*, ::before, ::after { break-before: auto !important; br
     html, body { height: auto !important; min-height: 0 !important }";
 /// Measurements of the height of a single page until it is stable. Content that is sized by the viewport needs two.
 const MAX_MEASUREMENTS: usize = 4;
-/// By how much the sheet of a single page grows if the content does not fit, in CSS pixels; doubled each time. The layout
+/// The amount by which the sheet of a single page grows if the content does not fit, in CSS pixels; doubled each time. The layout
 /// of print may be taller than that of the screen.
 const SHEET_GROWTH: f64 = 24.0;
 /// How much of the sheet of a single page may be empty then, in CSS pixels.

@@ -28,7 +28,7 @@ pub(super) struct Text {
     pub(super) mark: Option<Mark>,
     /// Where it begins on the page, in parts of a point.
     pub(super) place: (i64, i64),
-    /// As red, green and blue; `None` if it is a pattern.
+    /// Red, green and blue; `None` if it is a pattern.
     pub(super) color: Option<u32>,
     pub(super) content: String,
 }
@@ -48,7 +48,7 @@ impl Text {
 /// What the pages draw.
 #[derive(Debug, Default)]
 pub(super) struct Drawn {
-    /// In their order. Those of a form that is drawn twice, as under a mask, are found once.
+    /// Texts in their order. Those of a form that is drawn twice, as under a mask, are found once.
     pub(super) texts: Vec<Text>,
     pub(super) marks: HashSet<Mark>,
     /// Spaces of cells that may be empty.
