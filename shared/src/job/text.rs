@@ -95,7 +95,8 @@ fn is_file_name(text: &str) -> bool {
     text.chars().count() <= limits::MAX_ATTACHMENT_NAME_CHARS
         && ![".", ".."].contains(&text)
         && !text.contains(['/', '\\', ':'])
-        && Name::parse(text).is_ok_and(|name| name.as_str() == text)
+        && text.trim() == text
+        && Name::parse(text).is_ok()
 }
 
 /// Whether this is `type/subtype`, where both are restricted names of RFC 6838, without the `#` that writes other
