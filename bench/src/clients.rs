@@ -15,7 +15,10 @@ use std::{
 use anyhow::{Context as _, Result};
 use platen_harness::{client::RENDER, operator::Quota, procfs};
 use serde_json::json;
-use tokio::time::sleep_until;
+use tokio::{
+    sync::oneshot,
+    time::{sleep, sleep_until},
+};
 
 use self::{
     crowd::{Behaviour, Caller, Crowd},
@@ -46,7 +49,7 @@ pub(crate) struct Options {
 const SHORT: (u64, usize) = (4, 10);
 /// The time before the end of the measurement, while all clients still send.
 const READING_TIME: Duration = Duration::from_millis(500);
-/// The time after which the last requests have been sent, and are in progress.
+/// The time after which the last requests have been sent on their connections, and are in progress.
 const SIGNAL_DELAY: Duration = Duration::from_millis(100);
 const STOP_TIMEOUT: Duration = Duration::from_secs(45);
 /// Memory of the server beyond its start.
@@ -100,21 +103,24 @@ async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut 
     let crowd = Crowd { behaviour, key, ..ordinary.clone() };
     let retries = matches!(behaviour, Behaviour::Retrying { .. });
     let duration = Duration::from_secs(options.seconds);
-    send(&good, Some(&ordinary), Instant::now() + WARM_UP).await?;
-    let before = send(&good, retries.then_some(&ordinary), Instant::now() + duration / 2).await?;
+    let undisturbed = |others, duration| send(&good, others, Instant::now() + duration, oneshot::channel().0);
+    undisturbed(Some(&ordinary), WARM_UP).await?;
+    let before = undisturbed(retries.then_some(&ordinary), duration / 2).await?;
 
     let memory = procfs::memory(server.pid(), "VmRSS")?;
     procfs::reset_peak_memory(server.pid())?;
     let began = Instant::now();
     let until = began + duration;
+    let (last, connected) = oneshot::channel();
     let stop = async {
         sleep_until((began + duration.saturating_sub(READING_TIME)).into()).await;
         let connections = resources::connections(server.pid(), server.address);
         let memory = mebibytes(procfs::memory(server.pid(), "VmHWM")?.saturating_sub(memory));
-        sleep_until((until + SIGNAL_DELAY).into()).await;
+        connected.await.context("the good client has ended")?;
+        sleep(SIGNAL_DELAY).await;
         Ok((connections, memory, server.stop().await?))
     };
-    let (sent, (connections, memory, stopped)) = tokio::try_join!(send(&good, Some(&crowd), until), stop)?;
+    let (sent, (connections, memory, stopped)) = tokio::try_join!(send(&good, Some(&crowd), until, last), stop)?;
 
     let clients = behaviour.clients();
     let name = format!("{clients} × {name}");
@@ -172,13 +178,19 @@ impl Sent {
     }
 }
 
-/// Sends requests until this instant, and waits until all clients have ended.
-async fn send(good: &Good, others: Option<&Crowd>, until: Instant) -> Result<Sent> {
+/// Sends requests until this instant, and waits until all clients have ended. The last requests are connected when the
+/// sender is used.
+async fn send(
+    good: &Good,
+    others: Option<&Crowd>,
+    until: Instant,
+    connected: oneshot::Sender<()>,
+) -> Result<Sent> {
     let (good, others) = (good.clone(), others.cloned());
     let ((good, others), cpu) = on_own_thread(async move || {
         let answers = Rc::<RefCell<Answers>>::default();
         let clients = others.map_or_else(Vec::new, |others| others.start(until, &answers));
-        let good = good.run(until).await;
+        let good = good.run(until, connected).await;
         for client in clients {
             client.await?;
         }

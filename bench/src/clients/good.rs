@@ -8,7 +8,10 @@ use std::{
 use anyhow::{Result, ensure};
 use futures::future::join_all;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, sleep_until, timeout},
+};
 
 use super::{Answers, render_request};
 use crate::{http_client::RESPONSE_TIMEOUT, number_marker, overload::client::Client};
@@ -39,13 +42,19 @@ pub(super) struct Measured {
 }
 
 impl Good {
-    /// Sends requests until this instant, then the last ones, and waits for all answers.
-    pub(super) async fn run(&self, until: Instant) -> Measured {
+    /// Sends requests until this instant, then the last ones, and waits for all answers. When the last ones are connected, it
+    /// says so: a server that stops answers connections that it has, and refuses further ones.
+    pub(super) async fn run(&self, until: Instant, connected: oneshot::Sender<()>) -> Measured {
         let last = async {
             sleep_until(until.into()).await;
-            join_all((0..LAST_REQUESTS).map(async |number| {
+            let mut clients = vec![];
+            for _ in 0..LAST_REQUESTS {
                 let mut client = Client::new(self.address, Ipv4Addr::LOCALHOST);
-                self.send(&mut client, u16::MAX - u16::try_from(number).unwrap_or_default()).await
+                clients.push(client.connect().await.map(|()| client));
+            }
+            let _ = connected.send(());
+            join_all(clients.into_iter().enumerate().map(async |(number, client)| {
+                self.send(&mut client?, u16::MAX - u16::try_from(number).unwrap_or_default()).await
             }))
             .await
         };

@@ -92,15 +92,24 @@ impl Client {
         self.connection = None;
     }
 
+    /// Opens a connection, which replaces the one that is open.
+    pub(crate) async fn connect(&mut self) -> Result<()> {
+        self.connection = Some(self.connection().await?);
+        Ok(())
+    }
+
+    async fn connection(&self) -> Result<Connection> {
+        let stream = connect(self.address, self.source).await?;
+        let (sender, driver) = handshake(TokioIo::new(stream)).await?;
+        Ok(Connection { sender, driver: tokio::spawn(driver), used: Instant::now() })
+    }
+
     /// Sends a request and reads the whole answer. A future that is dropped closes the connection.
     pub(crate) async fn send(&mut self, request: &Request) -> Result<Answer> {
         let usable = |it: &Connection| it.used.elapsed() < MAX_IDLE && !it.sender.is_closed();
-        let mut connection = if let Some(connection) = self.connection.take().filter(usable) {
-            connection
-        } else {
-            let stream = connect(self.address, self.source).await?;
-            let (sender, driver) = handshake(TokioIo::new(stream)).await?;
-            Connection { sender, driver: tokio::spawn(driver), used: Instant::now() }
+        let mut connection = match self.connection.take().filter(usable) {
+            Some(connection) => connection,
+            None => self.connection().await?,
         };
         connection.sender.ready().await?;
         let head = http::Request::builder()
