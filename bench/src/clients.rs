@@ -120,7 +120,8 @@ async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut 
         sleep(SIGNAL_DELAY).await;
         Ok((connections, memory, server.stop().await?))
     };
-    let (sent, (connections, memory, stopped)) = tokio::try_join!(send(&good, Some(&crowd), until, last), stop)?;
+    let (sent, (connections, memory, stopped)) =
+        tokio::try_join!(send(&good, Some(&crowd), until, last), stop)?;
 
     let clients = behaviour.clients();
     let name = format!("{clients} × {name}");
