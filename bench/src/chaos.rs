@@ -31,13 +31,10 @@ use self::{
     senders::{Load, Outcome},
 };
 use crate::{
+    checks::Checks,
     number_marker::{self, TEMPLATE_HTML},
-    overload::{
-        BROWSERS, Server,
-        checks::Checks,
-        on_own_thread, own_farm,
-        resources::{Resources, check_growth},
-    },
+    resources::{Resources, check_growth},
+    server::{BROWSERS, Server, on_own_thread, own_farm},
 };
 
 #[derive(clap::Args, Clone)]

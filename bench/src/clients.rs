@@ -25,10 +25,10 @@ use self::{
     good::{Good, Measured},
 };
 use crate::{
-    number_marker,
-    overload::{
-        BROWSERS, Server, WARM_UP, checks::Checks, client::Request, on_own_thread, own_farm, resources,
-    },
+    checks::Checks,
+    client::Request,
+    number_marker, resources,
+    server::{BROWSERS, Server, WARM_UP, on_own_thread, own_farm},
     statistics::{Tally, count, mebibytes, percentiles_ms},
 };
 

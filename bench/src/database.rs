@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use crate::{
     callers::{Callers, Responses},
-    overload::{Server, WARM_UP},
+    server::{Server, WARM_UP},
     statistics::{count, milliseconds, percentiles_ms},
 };
 

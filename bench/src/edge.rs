@@ -24,10 +24,8 @@ use platen_harness::{
 };
 
 use crate::{
-    overload::{
-        Server,
-        client::{Client, Request},
-    },
+    client::{Client, Request},
+    server::Server,
     statistics::{LoadResult, count, milliseconds, percentiles_ms},
 };
 

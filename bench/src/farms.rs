@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 use crate::{
     callers::Callers,
-    overload::{Server, WARM_UP},
+    server::{Server, WARM_UP},
     statistics::{count, percentiles_ms},
 };
 

@@ -15,11 +15,9 @@ use platen_harness::{
 use platen_shared::key::{ApiKey, RANDOM_BYTES};
 
 use crate::{
+    client::{Client, Request},
     costly::{self, CostlyBody},
-    overload::{
-        Server,
-        client::{Client, Request},
-    },
+    server::Server,
     statistics::milliseconds,
 };
 

@@ -8,6 +8,8 @@
 
 mod callers;
 mod chaos;
+mod checks;
+mod client;
 mod clients;
 mod compare;
 mod corpus;
@@ -21,8 +23,9 @@ mod fields;
 mod http_client;
 mod neighbours;
 mod number_marker;
-mod overload;
 mod raw;
+mod resources;
+mod server;
 mod soak;
 mod statistics;
 

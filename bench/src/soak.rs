@@ -16,13 +16,10 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    overload::{
-        BROWSERS, Server,
-        checks::Checks,
-        client::{Client, Request},
-        own_farm,
-        resources::{self, Resources},
-    },
+    checks::Checks,
+    client::{Client, Request},
+    resources::{self, Resources},
+    server::{BROWSERS, Server, own_farm},
     statistics::Tally,
 };
 

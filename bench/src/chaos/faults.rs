@@ -21,7 +21,7 @@ use platen_harness::{
 use rand::{RngExt as _, rngs::StdRng};
 use tokio::time::sleep;
 
-use crate::overload::BROWSERS;
+use crate::server::BROWSERS;
 
 /// How long a stopped process is stopped, in milliseconds.
 const STOP_MS: std::ops::Range<u64> = 500..4_000;

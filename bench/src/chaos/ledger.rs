@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::{faults::Fault, plan::Verdict, senders::Outcome};
 use crate::{
-    overload::checks::Checks,
+    checks::Checks,
     statistics::{Tally, count, milliseconds, percentiles_ms},
 };
 

@@ -15,8 +15,8 @@ use rand::{RngExt as _, rngs::StdRng};
 use serde_json::{Value, json};
 
 use crate::{
+    client::{Request, unknown_key},
     number_marker,
-    overload::client::{Request, unknown_key},
 };
 
 const LARGE_BYTES: usize = 1_500_000;

@@ -26,8 +26,8 @@ use tokio::{
 
 use super::plan::{Planned, Planner, Verdict};
 use crate::{
+    client::{Client, Request, connect},
     neighbours::hostile_pages,
-    overload::client::{Client, Request, connect},
     statistics::count,
 };
 

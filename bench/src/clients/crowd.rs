@@ -22,8 +22,8 @@ use tokio::{
 use super::{Answers, render_request};
 use crate::{
     callers::RECONNECT_INTERVAL,
+    client::{Client, Request, connect},
     costly,
-    overload::client::{Client, Request, connect},
 };
 
 /// The time between the bytes that a slow client sends.

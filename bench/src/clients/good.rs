@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{Answers, render_request};
-use crate::{http_client::RESPONSE_TIMEOUT, number_marker, overload::client::Client};
+use crate::{client::Client, http_client::RESPONSE_TIMEOUT, number_marker};
 
 const INTERVAL: Duration = Duration::from_millis(50);
 /// One of this many requests is large.

@@ -17,7 +17,7 @@ use super::{
     target::Target,
 };
 use crate::{
-    overload::WARM_UP,
+    server::WARM_UP,
     statistics::{LoadResult, count, mebibytes, median, milliseconds, number, percentile_ms},
 };
 

@@ -11,8 +11,11 @@ use anyhow::Result;
 use platen_harness::procfs;
 use tokio::time::sleep;
 
-use super::{BROWSERS, checks::Checks};
-use crate::statistics::{count, mebibytes};
+use crate::{
+    checks::Checks,
+    server::BROWSERS,
+    statistics::{count, mebibytes},
+};
 
 /// The time for browsers that are replaced.
 const MAX_BROWSER_WAIT: Duration = Duration::from_secs(30);

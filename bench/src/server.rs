@@ -1,9 +1,6 @@
-//! What the commands that overload a server have in common: the server, a client, the resources that a server
-//! holds, and the list of checks.
-
-pub(crate) mod checks;
-pub(crate) mod client;
-pub(crate) mod resources;
+//! The server that is put under load, and the thread of the load generator.
+//!
+//! Invariant: the generator's own waits do not count as the server's.
 
 use std::{net::SocketAddr, thread, time::Duration};
 
