@@ -16,7 +16,6 @@ mod corpus;
 mod costly;
 mod cpu_accounting;
 mod database;
-mod edge;
 mod farm;
 mod farms;
 mod fields;
@@ -45,8 +44,6 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure the cost of the edge: a 401, a 400 and a file relayed from a stub farm
-    Edge(edge::Options),
     /// Measure the CPU time of bodies of 1 MiB, by what is in them, with keys that get no render
     Fields(fields::Options),
     /// Compare Platen with other renderers
@@ -87,7 +84,6 @@ async fn main() -> Result<()> {
 
 async fn run(command: Command) -> Result<()> {
     match command {
-        Command::Edge(options) => edge::run(options).await,
         Command::Fields(options) => fields::run(options).await,
         Command::Compare(options) => compare::run(options).await,
         Command::Database(options) => database::run(options).await,
