@@ -53,12 +53,6 @@ impl Checks {
         self.check(name, "nothing left", &stopped.text(), stopped.left.is_empty());
     }
 
-    /// A check of a time that may be at most `limit` milliseconds.
-    pub(crate) fn at_most_ms(&mut self, name: &str, measured: f64, limit: f64) {
-        let (limit_text, text) = (format!("≤ {} ms", number(limit)), format!("{} ms", number(measured)));
-        self.check_time(name, &limit_text, &text, measured <= limit);
-    }
-
     /// A check of a ratio in percent that must be at least `limit`.
     pub(crate) fn at_least_percent(&mut self, name: &str, measured: f64, limit: f64) {
         self.check_time(name, &format!("≥ {limit} %"), &format!("{measured:.1} %"), measured >= limit);

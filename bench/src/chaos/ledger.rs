@@ -77,13 +77,12 @@ impl Ledger {
         let longest = answered().map(Outcome::latency).max().unwrap_or_default().as_secs_f64();
         let text = format!("{}; longest {longest:.1} s", late.len());
         checks.check_time("answers more than 1 s after the deadline", "0", &text, late.is_empty());
-        let latencies = |is: &dyn Fn(&Verdict) -> bool| -> Vec<Duration> {
-            self.outcomes.iter().filter(|it| is(&it.verdict)).map(Outcome::latency).collect()
-        };
-        let refused = latencies(&|it| matches!(it, Verdict::Refused(_) | Verdict::Rejected));
-        let [p99] = if refused.is_empty() { [0.0] } else { percentiles_ms(&refused, [99]) };
-        checks.at_most_ms("refusals, p99", p99, 2_000.0);
-        let files = latencies(&|it| matches!(it, Verdict::Right(_)));
+        let files: Vec<_> = self
+            .outcomes
+            .iter()
+            .filter(|it| matches!(it.verdict, Verdict::Right(_)))
+            .map(Outcome::latency)
+            .collect();
         let [p50, p95] = percentiles_ms(&files, [50, 95]);
         let goodput = count(right) / self.duration.as_secs_f64();
         checks.figure("goodput", &format!("{goodput:.1}/s; p50 {p50:.0} ms, p95 {p95:.0} ms"));
