@@ -40,9 +40,6 @@ pub(crate) struct Options {
     /// A few seconds and clients; fails only for wrong answers and memory, not for times
     #[arg(long)]
     short: bool,
-    /// Seed of the random choices
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
 }
 
 /// Seconds and the share of the other clients in a short run, in percent.
@@ -61,7 +58,7 @@ const MAX_SLOWDOWN: f64 = 3.0;
 
 /// Runs every case.
 pub(crate) async fn run(mut options: Options) -> Result<()> {
-    let mut checks = Checks::new(&format!("clients, seed {}", options.seed));
+    let mut checks = Checks::new("clients");
     let mut percent = 100;
     if options.short {
         checks.ignore_times();
@@ -89,13 +86,12 @@ async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut 
     let operator = &server.app.operator;
     let (account, other) =
         (operator.account(Quota::Unlimited).await?, operator.account(Quota::Unlimited).await?);
-    let good = Good { address: server.address, key: account.key, seed: options.seed };
+    let good = Good { address: server.address, key: account.key };
     // What the server can do: as many clients as there are browsers.
     let ordinary = Crowd {
         behaviour: Behaviour::Retrying { clients: BROWSERS },
         address: server.address,
         key: other.key,
-        seed: options.seed,
     };
     let exhausted = operator.account(Quota::Of(0)).await?;
     let is_costly = matches!(behaviour, Behaviour::Costly { .. });

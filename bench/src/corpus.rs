@@ -15,7 +15,7 @@ mod stalls;
 mod timer_page;
 mod verdict;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use platen_harness::{loopback::Loopback, settings};
@@ -57,13 +57,10 @@ pub(crate) struct Options {
     /// Chromium for the farm and the reference
     #[arg(long, env = "PLATEN_CHROMIUM", default_value = "/usr/lib/chromium/chromium-headless-shell")]
     chromium: PathBuf,
-    /// Directory in which bench/corpus/run installed the packages
-    #[arg(long, default_value = "target/bench/corpus")]
-    installed: PathBuf,
-    /// Directory for files that differ; existing content is removed
-    #[arg(long, default_value = "target/bench/corpus-differences")]
-    output: PathBuf,
 }
+
+/// The directory of files that differ; existing content is removed.
+const OUTPUT: &str = "target/bench/corpus-differences";
 
 /// The options, the pages and what all benchmarks of the corpus share.
 pub(crate) struct Corpus {
@@ -82,7 +79,7 @@ type Case = (Page, Mode);
 /// When a job fails or a difference is not accepted.
 pub(crate) async fn run(options: Options) -> Result<()> {
     let directory = settings::tests_dir().join("../bench/corpus").canonicalize()?;
-    let packages = options.installed.join("node_modules").canonicalize();
+    let packages = Path::new("target/bench/corpus/node_modules").canonicalize();
     let packages = packages.context("the packages are not installed: run bench/corpus/run")?;
     let mut pages = page::all(&directory)?;
     for name in &options.pages {

@@ -25,21 +25,19 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Callers, each of which sends one request after the other
-    #[arg(long, default_value_t = 32)]
-    callers: usize,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Clients of the account whose quota is spent
-    #[arg(long, default_value_t = 300)]
-    spent_clients: usize,
-    /// Requests of the account beside them
-    #[arg(long, default_value_t = 100)]
-    requests: usize,
 }
 
+/// Callers, each of which sends one request after the other.
+const CALLERS: usize = 32;
+/// Clients of the account whose quota is spent.
+const SPENT_CLIENTS: usize = 300;
+/// Requests of the account beside them.
+const REQUESTS: usize = 100;
 const DATABASES: [(&str, DatabaseKind); 2] = [("file", DatabaseKind::File), ("sqld", DatabaseKind::Sqld)];
+
 /// Measures on a file and on sqld, and prints tables.
 pub(crate) async fn run(options: Options) -> Result<()> {
     println!(
@@ -52,12 +50,11 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         }
     }
     println!(
-        "\n| database | latency of an account | p50 ms | p95 ms | max ms | responses to {} clients of a spent account |\n\
-         | --- | --- | --- | --- | --- | --- |",
-        options.spent_clients
+        "\n| database | latency of an account | p50 ms | p95 ms | max ms | responses to {SPENT_CLIENTS} clients of a spent account |\n\
+         | --- | --- | --- | --- | --- | --- |"
     );
     for (name, kind) in DATABASES {
-        turns(&options, name, kind).await?;
+        turns(name, kind).await?;
     }
     Ok(())
 }
@@ -89,11 +86,11 @@ impl Measured {
 async fn capacity(options: &Options, name: &str, kind: DatabaseKind, accounts: usize) -> Result<()> {
     let server = Measured::start(kind).await?;
     let targets = try_join_all((0..accounts).map(|_| server.target(Quota::Unlimited))).await?;
-    let warm_up = Callers::start(&targets, options.callers);
+    let warm_up = Callers::start(&targets, CALLERS);
     sleep(WARM_UP).await;
     warm_up.finish().await?;
     let (before, began) = (server.cpu_times()?, Instant::now());
-    let callers = Callers::start(&targets, options.callers);
+    let callers = Callers::start(&targets, CALLERS);
     sleep(Duration::from_secs(options.seconds)).await;
     let responses = callers.finish().await?;
     let (elapsed, after) = (began.elapsed(), server.cpu_times()?);
@@ -109,14 +106,14 @@ async fn capacity(options: &Options, name: &str, kind: DatabaseKind, accounts: u
     Ok(())
 }
 
-async fn turns(options: &Options, name: &str, kind: DatabaseKind) -> Result<()> {
+async fn turns(name: &str, kind: DatabaseKind) -> Result<()> {
     let server = Measured::start(kind).await?;
     let (target, spent) = (server.target(Quota::Unlimited).await?, server.target(Quota::Of(1)).await?);
     Responses::default().send(&spent).await;
-    let alone = series(&target, options.requests).await;
-    let clients = Callers::start(&[spent], options.spent_clients);
+    let alone = series(&target, REQUESTS).await;
+    let clients = Callers::start(&[spent], SPENT_CLIENTS);
     sleep(WARM_UP).await;
-    let beside = series(&target, options.requests).await;
+    let beside = series(&target, REQUESTS).await;
     let clients = clients.finish().await?;
     for (case, responses, clients) in
         [("alone", alone, String::new()), ("beside them", beside, clients.to_string())]

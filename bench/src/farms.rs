@@ -30,19 +30,16 @@ pub(crate) struct Options {
     /// Seconds of each measurement
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Jobs that a farm serves at once
-    #[arg(long, default_value_t = 4)]
-    slots: usize,
-    /// Milliseconds that a job holds its slot
-    #[arg(long, default_value_t = 100)]
-    service_ms: u64,
-    /// Accounts for each farm
-    #[arg(long, default_value_t = 12)]
-    accounts: usize,
-    /// Accounts whose pages a farm keeps
-    #[arg(long, default_value_t = 16)]
-    pages: usize,
 }
+
+/// Jobs that a farm serves at once.
+const SLOTS: usize = 4;
+/// The time that a job holds its slot.
+const SERVICE_TIME: Duration = Duration::from_millis(100);
+/// Accounts for each farm.
+const ACCOUNTS: usize = 12;
+/// Accounts whose pages a farm keeps.
+const PAGES: usize = 16;
 
 /// Runs every case and prints a table.
 pub(crate) async fn run(options: Options) -> Result<()> {
@@ -73,9 +70,8 @@ struct Measured {
 }
 
 impl Measured {
-    async fn start(options: &Options, count: usize) -> Result<Self> {
-        let service_time = Duration::from_millis(options.service_ms);
-        let size = Size { slots: options.slots, queue: 64, pages: options.pages, service_time };
+    async fn start(count: usize) -> Result<Self> {
+        let size = Size { slots: SLOTS, queue: 64, pages: PAGES, service_time: SERVICE_TIME };
         let ledger = Arc::default();
         let mut farms = Vec::new();
         for _ in 0..count {
@@ -85,7 +81,7 @@ impl Measured {
         let proxy = HaProxy::start(&addresses).await?;
         let server = Server::start(&AppOptions::with_farm(DatabaseKind::File, proxy.url())).await?;
         let mut targets = Vec::new();
-        for _ in 0..options.accounts * count {
+        for _ in 0..ACCOUNTS * count {
             targets.push(server.app.account(Quota::Unlimited).await?.1);
         }
         Ok(Self { farms, targets, _server: server, _proxy: proxy })
@@ -104,8 +100,8 @@ struct Rate {
 }
 
 async fn scaling(options: &Options, farms: usize, percent: usize) -> Result<Rate> {
-    let server = Measured::start(options, farms).await?;
-    let number = farms * options.slots * percent / 100;
+    let server = Measured::start(farms).await?;
+    let number = farms * SLOTS * percent / 100;
     let callers = Callers::start(&server.targets, number);
     sleep(WARM_UP).await;
     let (before, began) = (server.served(), Instant::now());

@@ -28,14 +28,9 @@ pub(crate) struct Options {
     /// Jobs of the steady load
     #[arg(long, default_value_t = 10_000)]
     jobs: usize,
-    /// Waves
-    #[arg(long, default_value_t = 10)]
-    waves: usize,
-    /// Seed of the requests
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
 }
 
+const WAVES: usize = 10;
 /// Requests of a wave, all at once.
 const WAVE_REQUESTS: usize = 300;
 /// Readings of the steady load.
@@ -71,11 +66,10 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         let template = server.app.operator.template(&account.id, "Letter", "<h1>{{name}}</h1>").await?;
         bodies.push((account, template));
     }
-    let mut random = StdRng::seed_from_u64(options.seed);
+    let mut random = StdRng::seed_from_u64(1);
 
     println!(
-        "Seed {}\n\n| after | answers | {} |\n| --- | --- | --- | --- | --- | --- | --- |",
-        options.seed,
+        "| after | answers | {} |\n| --- | --- | --- | --- | --- | --- | --- |",
         resources::NAMES.join(" | ")
     );
     println!("| start | | {} |", Resources::of(server.pid())?.cells());
@@ -89,7 +83,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         steady.push(read(&server, &name, &answers).await?);
     }
     let mut waves = Vec::new();
-    for wave in 1..=options.waves {
+    for wave in 1..=WAVES {
         let jobs: Vec<Job> = (0..WAVE_REQUESTS)
             .map(|number| wave_job(&bodies[number % ACCOUNTS], &site, number, &mut random))
             .collect();

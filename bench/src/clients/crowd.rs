@@ -66,7 +66,6 @@ pub(super) struct Crowd {
     pub(super) address: SocketAddr,
     /// A key of another account than the good client's.
     pub(super) key: String,
-    pub(super) seed: u64,
 }
 
 impl Behaviour {
@@ -111,7 +110,7 @@ impl Crowd {
     }
 
     async fn fast(&self, number: usize, until: Instant, answers: &RefCell<Answers>) {
-        let mut random = StdRng::seed_from_u64(self.seed.wrapping_add(number as u64));
+        let mut random = StdRng::seed_from_u64(number as u64);
         let has_bad_keys = matches!(self.behaviour, Behaviour::BadKeys { .. });
         let costly = Bytes::from(costly::namespaces());
         let mut client = Client::new(self.address, source(if has_bad_keys { 0 } else { number }));

@@ -3,10 +3,12 @@
 //! Invariant: the reference gets more time before a page counts as different. The farm gets more time than
 //! the mode says only to find the final state of a page that is still changing.
 
+use std::path::Path;
+
 use anyhow::Result;
 
 use super::{
-    Case, Corpus,
+    Case, Corpus, OUTPUT,
     farm_instance::FarmInstance,
     page::Milestone,
     queue,
@@ -43,7 +45,7 @@ pub(super) async fn run(corpus: &Corpus) -> Result<usize> {
     };
     let verdicts = queue::run(&order, corpus.options.concurrency, work).await;
     let verdicts: Vec<Verdict> = verdicts.into_iter().collect::<Result<_>>()?;
-    write_differences(corpus, &cases, &verdicts, [&first, &second, &third])?;
+    write_differences(&cases, &verdicts, [&first, &second, &third])?;
     Ok(verdict::report(&corpus.accepted, &cases, &verdicts))
 }
 
@@ -108,13 +110,8 @@ impl LongerWaits<'_> {
     }
 }
 
-fn write_differences(
-    corpus: &Corpus,
-    cases: &[Case],
-    verdicts: &[Verdict],
-    rounds: [&Vec<Outcome>; 3],
-) -> Result<()> {
-    let output = &corpus.options.output;
+fn write_differences(cases: &[Case], verdicts: &[Verdict], rounds: [&Vec<Outcome>; 3]) -> Result<()> {
+    let output = Path::new(OUTPUT);
     rendered::create_empty_directory(output)?;
     for (number, ((page, mode), verdict)) in cases.iter().zip(verdicts).enumerate() {
         if matches!(verdict, Verdict::Equal | Verdict::EqualLater(_)) {

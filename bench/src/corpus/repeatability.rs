@@ -1,10 +1,12 @@
 //! Renders every page many times. The files must be equal, on an idle and on a busy machine.
 
+use std::path::Path;
+
 use anyhow::Result;
 use platen_harness::busy_loops::BusyLoops;
 
 use super::{
-    Case, Corpus,
+    Case, Corpus, OUTPUT,
     farm_instance::FarmInstance,
     page::Milestone,
     queue,
@@ -25,7 +27,7 @@ pub(super) async fn run(corpus: &Corpus, times: usize) -> Result<usize> {
     let busy = render_all(corpus, &farm, &cases, times).await?;
     drop(busy_loops);
 
-    let output = &corpus.options.output;
+    let output = Path::new(OUTPUT);
     rendered::create_empty_directory(output)?;
     let (mut failures, mut different) = (0, 0);
     for (((page, mode), idle), busy) in cases.iter().zip(&idle).zip(&busy) {

@@ -3,6 +3,7 @@
 //! Invariant: only renderer processes of the farm are stopped, and each of them is continued.
 
 use std::{
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -18,7 +19,7 @@ use platen_harness::procfs::{self, ProcessId};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
-    Corpus,
+    Corpus, OUTPUT,
     farm_instance::FarmInstance,
     page::Format,
     queue,
@@ -38,7 +39,7 @@ const THREADS: u64 = 3;
 /// Runs the jobs and returns the number of wrong files.
 pub(super) async fn run(corpus: &Corpus, jobs: usize) -> Result<usize> {
     ensure!(jobs < usize::from(u16::MAX), "--stalls accepts fewer than {} jobs", u16::MAX);
-    rendered::create_empty_directory(&corpus.options.output)?;
+    rendered::create_empty_directory(Path::new(OUTPUT))?;
     let farm = FarmInstance::start_under_test(corpus).await?;
     eprintln!("{jobs} jobs with stalls");
     let mut stalls = Stalls::start(farm.pid(), corpus.seed);
@@ -65,11 +66,10 @@ async fn render(corpus: &Corpus, farm: &FarmInstance, number: u16) -> Result<()>
     request["html"] = timer_page::markup(number, ms).into();
     request["waitForTimeout"] = WAIT_MS.into();
     let file = farm.render(&farm::job(&format!("acc_stalls{}", number % 3), &request)?).await?;
-    let output = corpus.options.output.clone();
     tokio::task::spawn_blocking(move || {
         check(&file, format, number).inspect_err(|_| {
             let parsed = Rendered::parse(file.clone(), format);
-            let _ = parsed.and_then(|wrong| wrong.write(&output, &format!("stalls.{number}")));
+            let _ = parsed.and_then(|wrong| wrong.write(Path::new(OUTPUT), &format!("stalls.{number}")));
         })
     })
     .await?
