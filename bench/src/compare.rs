@@ -5,8 +5,6 @@
 //! warm-up. A file that is not the requested one counts as an error.
 
 mod aims;
-mod chart;
-mod egress_guard;
 mod file_check;
 mod generators;
 mod measure;
@@ -19,7 +17,10 @@ mod report;
 mod target;
 mod test_image;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
@@ -29,14 +30,9 @@ use self::{
     measure::Measurement,
     page::Page,
     pages::Hosts,
-    prepared_request::PreparedRequest,
     target::{Environment, Kind, Target},
 };
-use crate::{
-    cpu_accounting::Cgroups,
-    http_client,
-    statistics::{LoadResult, milliseconds},
-};
+use crate::{cpu_accounting::Cgroups, http_client, statistics::milliseconds};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -49,30 +45,12 @@ pub(crate) struct Options {
     /// Rounds on the invoice pages; other pages get one fewer
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Maximum number of jobs per turn
-    #[arg(long, default_value_t = 60)]
-    jobs: usize,
-    /// Seconds after which a turn starts no further jobs
-    #[arg(long, default_value_t = 1.5)]
-    seconds: f64,
-    /// Number of jobs per turn of the mix
-    #[arg(long, default_value_t = 400)]
-    mix_jobs: usize,
-    /// Concurrent jobs
-    #[arg(long, default_value_t = 2)]
-    concurrency: usize,
-    /// Measure the CPU time of the egress guard instead of comparing
-    #[arg(long)]
-    guard: bool,
     /// Chromium for all renderers
     #[arg(long, env = "PLATEN_CHROMIUM", default_value = "/usr/lib/chromium/chromium-headless-shell")]
     chromium: PathBuf,
     /// platen-farm of another build, for the target baseline
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Full Chromium, for the targets whose name ends in "-chromium"
-    #[arg(long, default_value = "/usr/lib/chromium/chromium")]
-    full_chromium: PathBuf,
     /// Directory in which bench/run installed the other renderers
     #[arg(long, default_value = "target/bench")]
     tools: PathBuf,
@@ -81,7 +59,6 @@ pub(crate) struct Options {
 /// The results of a run.
 #[derive(Debug)]
 struct Comparison {
-    concurrency: usize,
     rounds: usize,
     accounting: String,
     versions: Vec<String>,
@@ -92,12 +69,9 @@ struct Comparison {
     /// Indexed by page, then by renderer, like `pages` and `kinds`; `None` where a renderer does not
     /// support a page.
     measurements: Vec<Vec<Option<Measurement>>>,
-    half_load: Vec<HalfLoad>,
     /// CPU milliseconds per second of a warm renderer without jobs.
     idle: Vec<(Kind, f64)>,
     mix: Vec<Mixed>,
-    /// Jobs of the mix that a farm has before its rounds.
-    mix_warm_up_jobs: usize,
 }
 
 impl Comparison {
@@ -106,15 +80,6 @@ impl Comparison {
         let column = self.kinds.iter().position(|known| *known == kind)?;
         self.measurements[row][column].as_ref()
     }
-}
-
-/// A renderer at half of its maximum rate.
-#[derive(Debug)]
-struct HalfLoad {
-    kind: Kind,
-    page: &'static str,
-    rate: f64,
-    result: LoadResult,
 }
 
 /// A renderer on the mix.
@@ -136,11 +101,14 @@ impl Mixed {
     }
 }
 
+/// Concurrent jobs of a renderer.
+const CONCURRENCY: usize = 2;
+/// For the targets whose name ends in "-chromium".
+const FULL_CHROMIUM: &str = "/usr/lib/chromium/chromium";
 /// The name of the mix among the pages.
 const MIX: &str = "mix";
 /// Accounts of the mix, whose share of the jobs falls with their rank by Zipf's law with s = 1.
 const MIX_ACCOUNTS: u32 = 1_000;
-const HALF_LOAD_SECONDS: f64 = 10.0;
 /// Pages that are kept collect their garbage once within about a minute after their last job. Measured: 40 pages of 23
 /// renderers take 0.4 s of CPU time for it, and then 2 ms a second.
 const SETTLE_DURATION: Duration = Duration::from_mins(1);
@@ -151,32 +119,22 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     let directory = traversable_directory()?;
     let environment = Environment {
         chromium: target::trusting(&options.chromium, directory.path())?,
-        full_chromium: target::trusting(&options.full_chromium, directory.path())?,
+        full_chromium: target::trusting(Path::new(FULL_CHROMIUM), directory.path())?,
         baseline: options.baseline.clone(),
         tools: options
             .tools
             .canonicalize()
             .context("the other renderers are not installed: run bench/run")?,
-        concurrency: options.concurrency,
         settings: Settings::from_env()?,
         cgroups: Cgroups::find(),
         directory,
     };
     let hosts = Hosts::start().await?;
-    let results = settings::tests_dir().join("../bench");
+    let results = settings::tests_dir().join("../bench/RESULTS.md");
     // Only complete runs replace results.
-    let (name, section, is_complete) = if options.guard {
-        ("guard", egress_guard::run(&environment, &hosts).await?, true)
-    } else {
-        let comparison = compare(&options, &environment, &hosts).await?;
-        let is_complete = options.targets.is_empty() && options.pages.is_empty();
-        if is_complete {
-            std::fs::write(results.join("results.svg"), chart::svg(&comparison))?;
-        }
-        ("peers", report::section(&comparison), is_complete)
-    };
-    if is_complete {
-        return report::replace_section(&results.join("RESULTS.md"), name, &section);
+    let section = report::section(&compare(&options, &environment, &hosts).await?);
+    if options.targets.is_empty() && options.pages.is_empty() {
+        return report::replace_section(&results, &section);
     }
     println!("{section}");
     Ok(())
@@ -230,7 +188,6 @@ async fn compare(options: &Options, environment: &Environment, hosts: &Hosts) ->
         measurements.push(measure::all(options, &http, &hosts.site, &targets, page).await?);
     }
     let mut comparison = Comparison {
-        concurrency: options.concurrency,
         rounds: options.rounds,
         accounting: environment.cgroups.to_string(),
         versions,
@@ -238,12 +195,9 @@ async fn compare(options: &Options, environment: &Environment, hosts: &Hosts) ->
         pages,
         unavailable,
         measurements,
-        half_load: Vec::new(),
         idle: Vec::new(),
         mix: Vec::new(),
-        mix_warm_up_jobs: mix::WARM_UP_TURNS * options.mix_jobs,
     };
-    comparison.half_load = half_load(&http, &targets, &comparison).await?;
     comparison.idle = idle(&targets).await?;
     if is_selected(MIX) {
         eprintln!("{MIX}");
@@ -252,32 +206,6 @@ async fn compare(options: &Options, environment: &Environment, hosts: &Hosts) ->
         comparison.mix = mix::run(options, environment, &http, &mix_pages).await?;
     }
     Ok(comparison)
-}
-
-/// The invoice pages at half of a renderer's measured rate, with random arrivals.
-async fn half_load(
-    http: &reqwest::Client,
-    targets: &[Target],
-    comparison: &Comparison,
-) -> Result<Vec<HalfLoad>> {
-    let mut all = Vec::new();
-    for page in comparison.pages.iter().filter(|page| matches!(page.name, "invoice-pdf" | "invoice-png")) {
-        for target in targets {
-            if !matches!(target.kind, Kind::Farm | Kind::Chain | Kind::Cluster) {
-                continue;
-            }
-            let measurement = comparison.measurement(page.name, target.kind);
-            let Some(rate) = measurement.and_then(Measurement::rate) else { continue };
-            let rate = rate / 2.0;
-            eprintln!("half load: {}, {}", page.name, target.kind.name());
-            let request = Arc::new(PreparedRequest::new(target, page)?);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred")]
-            let jobs = (rate * HALF_LOAD_SECONDS).ceil() as usize;
-            let result = generators::open_loop(http, &request, rate, jobs).await;
-            all.push(HalfLoad { kind: target.kind, page: page.name, rate, result });
-        }
-    }
-    Ok(all)
 }
 
 /// The CPU time of each renderer a minute after the last job.

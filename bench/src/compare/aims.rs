@@ -58,9 +58,6 @@ fn all(comparison: &Comparison) -> Vec<Aim> {
     aims.extend(mix(comparison));
     aims.extend(waits(comparison));
     aims.extend(heavy_pages(comparison));
-    for one in comparison.half_load.iter().filter(|one| one.kind == Kind::Farm) {
-        aims.push(Aim::ratio(format!("p99 / p50 at half load, {}", one.page), 3.0, one.tail()));
-    }
     let idle = comparison.idle.iter().find(|(kind, _)| *kind == Kind::Farm);
     aims.push(Aim::ms("CPU time per second of a warm farm without jobs", 3.0, idle.map(|(_, spent)| *spent)));
     aims

@@ -1,4 +1,4 @@
-//! Load generators: a closed loop with fixed concurrency and an open loop with a fixed mean rate.
+//! The load generator: a closed loop with fixed concurrency.
 //!
 //! Invariant: every response is read to its end and checked. An unexpected response counts as an error.
 
@@ -12,7 +12,6 @@ use std::{
 
 use anyhow::Result;
 use futures::future::join_all;
-use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use super::prepared_request::PreparedRequest;
 use crate::statistics::LoadResult;
@@ -46,7 +45,7 @@ pub(crate) async fn closed_loop(
                     return outcomes;
                 }
                 let request = &requests[number % requests.len()];
-                outcomes.push(timed(&http, request, Instant::now()).await);
+                outcomes.push(timed(&http, request).await);
             }
         })
     });
@@ -55,32 +54,9 @@ pub(crate) async fn closed_loop(
     LoadResult::new(started, outcomes)
 }
 
-/// Open loop: jobs start at random times, on average `rate` per second, however many are in progress.
-/// Latencies count from the scheduled start.
-pub(crate) async fn open_loop(
-    http: &reqwest::Client,
-    request: &Arc<PreparedRequest>,
-    rate: f64,
-    jobs: usize,
-) -> LoadResult {
-    // So that every renderer gets the same arrival times.
-    let mut random = StdRng::seed_from_u64(1);
-    let mut offset = 0.0;
-    let started = Instant::now();
-    let mut tasks = Vec::new();
-    for _ in 0..jobs {
-        offset += -(1.0 - random.random::<f64>()).ln() / rate;
-        let due = started + Duration::from_secs_f64(offset);
-        tokio::time::sleep_until(due.into()).await;
-        let (http, request) = (http.clone(), Arc::clone(request));
-        tasks.push(tokio::spawn(async move { timed(&http, &request, due).await }));
-    }
-    let outcomes = join_all(tasks).await;
-    LoadResult::new(started, outcomes.into_iter().map(|job| job.expect("a job does not panic")))
-}
-
-/// The latency of one job, from `since` to the last byte.
-async fn timed(http: &reqwest::Client, request: &PreparedRequest, since: Instant) -> Result<Duration> {
+/// The latency of one job to the last byte.
+async fn timed(http: &reqwest::Client, request: &PreparedRequest) -> Result<Duration> {
+    let since = Instant::now();
     let file = request.send(http).await?;
     let latency = since.elapsed();
     request.check(&file)?;

@@ -10,7 +10,7 @@ use anyhow::Result;
 use platen_harness::site::Site;
 
 use super::{
-    Options, file_check,
+    CONCURRENCY, Options, file_check,
     generators::{LoadLimits, closed_loop},
     page::Page,
     prepared_request::PreparedRequest,
@@ -28,6 +28,10 @@ const WARM_UP_JOBS: usize = 3;
 /// Interval between memory readings during the warm-up.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(150);
 
+/// Maximum number of jobs of a turn.
+const TURN_JOBS: usize = 60;
+/// The time after which a turn starts no further jobs, in seconds.
+const TURN_SECONDS: f64 = 1.5;
 /// How much longer the turns on heavy pages are, which take seconds for each job.
 const HEAVY_TURN: f64 = 4.0;
 
@@ -39,14 +43,14 @@ pub(super) async fn all(
     targets: &[Target],
     page: &Page,
 ) -> Result<Vec<Option<Measurement>>> {
-    let concurrency = if page.is_heavy { 1 } else { options.concurrency };
+    let concurrency = if page.is_heavy { 1 } else { CONCURRENCY };
     let mut runs = Vec::new();
     for target in targets {
         let supports = target.kind.supports(page);
         runs.push(if supports { Some(warmed_up(http, target, page, concurrency).await?) } else { None });
     }
-    let seconds = if page.is_heavy { options.seconds * HEAVY_TURN } else { options.seconds };
-    let limits = LoadLimits { jobs: options.jobs, time: Duration::from_secs_f64(seconds), concurrency };
+    let seconds = if page.is_heavy { TURN_SECONDS * HEAVY_TURN } else { TURN_SECONDS };
+    let limits = LoadLimits { jobs: TURN_JOBS, time: Duration::from_secs_f64(seconds), concurrency };
     for round in 0..rounds(options, page) {
         for index in turn_order(round, runs.len()) {
             let Some(run) = runs[index].as_mut().filter(|run| run.measurement.file_error.is_none()) else {

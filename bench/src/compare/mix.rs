@@ -33,6 +33,8 @@ const RENDERERS: [(Kind, Option<u32>); 5] = [
 ];
 /// The same as the farm's default.
 const JOBS_PER_CORE: usize = 2;
+/// Jobs of a turn.
+pub(super) const TURN_JOBS: usize = 400;
 /// Turns in the time of a warm-up: a farm that has just started has no page for any account.
 pub(super) const WARM_UP_TURNS: usize = 5;
 /// The same for renderers that know no accounts.
@@ -51,10 +53,10 @@ pub(super) async fn run(
 ) -> Result<Vec<Mixed>> {
     let concurrency = JOBS_PER_CORE * thread::available_parallelism()?.get();
     let turns = WARM_UP_TURNS + options.rounds;
-    let jobs = sequence(pages.iter().map(|(_, share)| *share), turns * options.mix_jobs)?;
-    let (warm_up, rounds) = jobs.split_at(WARM_UP_TURNS * options.mix_jobs);
+    let jobs = sequence(pages.iter().map(|(_, share)| *share), turns * TURN_JOBS)?;
+    let (warm_up, rounds) = jobs.split_at(WARM_UP_TURNS * TURN_JOBS);
     let limits = |turns: usize| LoadLimits {
-        jobs: turns * options.mix_jobs,
+        jobs: turns * TURN_JOBS,
         time: MAX_TURN * u32::try_from(turns).unwrap_or(u32::MAX),
         concurrency,
     };
@@ -86,13 +88,13 @@ pub(super) async fn run(
                 Kind::Farm => WARM_UP_TURNS,
                 _ => WARM_UP_TURNS_WITHOUT_ACCOUNTS,
             };
-            let requests = requests(target, pages, &bytes, &warm_up[..turns * options.mix_jobs])?;
+            let requests = requests(target, pages, &bytes, &warm_up[..turns * TURN_JOBS])?;
             run.warm_up(http, &requests, limits(turns)).await;
         }
         let sources = sources(http, target).await?;
         runs.push((run, bytes, sources, launch));
     }
-    for (round, jobs) in rounds.chunks(options.mix_jobs).enumerate() {
+    for (round, jobs) in rounds.chunks(TURN_JOBS).enumerate() {
         for index in turn_order(round, runs.len()) {
             let (run, bytes, ..) = &mut runs[index];
             if run.measurement.file_error.is_none() {

@@ -8,8 +8,9 @@ use anyhow::{Context as _, Result};
 use platen_harness::settings;
 
 use super::{
-    Comparison, HalfLoad, MIX_ACCOUNTS, aims,
+    CONCURRENCY, Comparison, MIX_ACCOUNTS, aims,
     measure::Measurement,
+    mix::{TURN_JOBS, WARM_UP_TURNS},
     page::Page,
     target::{Environment, Kind},
 };
@@ -19,39 +20,23 @@ use crate::statistics::{count, mebibytes, number};
 pub(super) fn section(comparison: &Comparison) -> String {
     let mut text = String::from("## Comparison with other renderers\n\n");
     introduction(&mut text, comparison);
-    text.push_str("![CPU time per job](results.svg)\n\n");
     aims::table(&mut text, comparison);
-    for (page, measurements) in comparison.pages.iter().zip(&comparison.measurements) {
-        let _ = writeln!(text, "### {}\n", page.title);
-        text.push_str(TABLE_HEAD);
-        for (kind, measurement) in comparison.kinds.iter().zip(measurements) {
-            if let Some(measurement) = measurement {
-                row(&mut text, kind.title(), measurement);
-            }
-        }
-        text.push('\n');
-        notes(&mut text, page, &comparison.kinds, measurements);
-    }
-    half_load(&mut text, &comparison.half_load);
+    figures(&mut text, comparison);
     mix(&mut text, comparison);
-    idle(&mut text, &comparison.idle);
     text
 }
-
-const TABLE_HEAD: &str = "| | jobs/s | p50 ms | p95 ms | CPU ms per job | peak PSS MiB | bytes | jobs |\n\
-                          | --- | --- | --- | --- | --- | --- | --- | --- |\n";
 
 fn introduction(text: &mut String, comparison: &Comparison) {
     let _ = writeln!(
         text,
         "`bench/run`: {} concurrent jobs, {} rounds on the invoice pages and one fewer on the others. In each round \
          every renderer has one turn, after the same warm-up, with the same page and options. Every \
-         response is checked, and the first file of each renderer is decoded (size, pages, text, pixels). Rates and \
-         CPU times are medians of the rounds; latencies are of all jobs. CPU time is that of the renderer's whole \
+         response is checked, and the first file of each renderer is decoded (size, pages, text, pixels). CPU \
+         times are medians of the rounds; latencies are of all jobs. CPU time is that of the renderer's whole \
          process tree, by {}, read after the renderer has cleaned up. PSS is read during the warm-up and between \
          turns. PDFs are untagged, and all renderers write PNG fast rather than small, as the farm does. Errors are \
-         noted below the tables.\n",
-        comparison.concurrency, comparison.rounds, comparison.accounting,
+         noted below the table.\n",
+        CONCURRENCY, comparison.rounds, comparison.accounting,
     );
     for version in &comparison.versions {
         let _ = writeln!(text, "- {version}");
@@ -62,21 +47,37 @@ fn introduction(text: &mut String, comparison: &Comparison) {
     text.push('\n');
 }
 
-fn row(text: &mut String, title: &str, measurement: &Measurement) {
-    let Measurement { file_bytes, peak_memory_bytes, .. } = measurement;
-    let ms = |percent| number(measurement.latency_ms(percent), 0);
-    let memory = (*peak_memory_bytes > 0).then(|| mebibytes(*peak_memory_bytes));
-    let bytes = if *file_bytes > 0 { file_bytes.to_string() } else { "–".to_owned() };
-    let _ = writeln!(
-        text,
-        "| {title} | {} | {} | {} | {} | {} | {bytes} | {} |",
-        number(measurement.rate().filter(|rate| *rate > 0.0), 1),
-        ms(50),
-        ms(95),
-        number(measurement.cpu_ms(), 1),
-        number(memory, 0),
-        measurement.jobs(),
-    );
+/// The columns of the mix.
+type Figure = fn(&Measurement) -> Option<f64>;
+const FIGURES: [(&str, Figure); 4] = [
+    ("CPU ms per job", Measurement::cpu_ms),
+    ("p50 ms", |it| it.latency_ms(50)),
+    ("p95 ms", |it| it.latency_ms(95)),
+    ("peak PSS MiB", |it| (it.peak_memory_bytes > 0).then(|| mebibytes(it.peak_memory_bytes))),
+];
+
+/// A table with a row for each page.
+fn figures(text: &mut String, comparison: &Comparison) {
+    let titles: Vec<_> = comparison.kinds.iter().map(|kind| kind.title()).collect();
+    head(text, "CPU ms per job, p50 ms", &titles);
+    for (page, measurements) in comparison.pages.iter().zip(&comparison.measurements) {
+        let cells = measurements.iter().map(|it| {
+            it.as_ref().map_or_else(
+                || "–".to_owned(),
+                |it| format!("{}, {}", number(it.cpu_ms(), 0), number(it.latency_ms(50), 0)),
+            )
+        });
+        let _ = writeln!(text, "| {} | {} |", page.title, cells.collect::<Vec<_>>().join(" | "));
+    }
+    text.push('\n');
+    for (page, measurements) in comparison.pages.iter().zip(&comparison.measurements) {
+        notes(text, page, &comparison.kinds, measurements);
+    }
+    text.push('\n');
+}
+
+fn head(text: &mut String, title: &str, columns: &[&str]) {
+    let _ = writeln!(text, "| {title} | {} |\n|{}", columns.join(" | "), " --- |".repeat(columns.len() + 1));
 }
 
 /// Differences between the renderers that affect a fair comparison.
@@ -104,56 +105,14 @@ fn notes(text: &mut String, page: &Page, kinds: &[Kind], measurements: &[Option<
             notes.push(format!("{}: {fetches:.1} fetches per job instead of {assets}.", kind.title()));
         }
     }
-    list(text, &notes);
+    for note in notes {
+        let _ = writeln!(text, "- {}: {note}", page.title);
+    }
 }
 
 fn errors(title: &str, measurement: &Measurement) -> Option<String> {
     let error = measurement.first_error()?.lines().next().unwrap_or_default();
     Some(format!("{title}: {} errors: {error}", measurement.errors()))
-}
-
-fn list(text: &mut String, notes: &[String]) {
-    for note in notes {
-        let _ = writeln!(text, "- {note}");
-    }
-    if !notes.is_empty() {
-        text.push('\n');
-    }
-}
-
-fn half_load(text: &mut String, all: &[HalfLoad]) {
-    if all.is_empty() {
-        return;
-    }
-    text.push_str(
-        "### At half load\n\nEach renderer at half of its rate above, with random arrivals of jobs.\n\n",
-    );
-    text.push_str("| | page | jobs/s | p50 ms | p95 ms | p99 ms | p99 / p50 | jobs | errors |\n");
-    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-    for one in all {
-        let ms = |percent| number(one.result.percentile_ms(percent), 0);
-        let _ = writeln!(
-            text,
-            "| {} | {} | {:.1} | {} | {} | {} | {} | {} | {} |",
-            one.kind.title(),
-            one.page,
-            one.rate,
-            ms(50),
-            ms(95),
-            ms(99),
-            number(one.tail(), 1),
-            one.result.latencies.len(),
-            one.result.errors.len(),
-        );
-    }
-    text.push('\n');
-}
-
-impl HalfLoad {
-    /// p99 divided by p50.
-    pub(super) fn tail(&self) -> Option<f64> {
-        Some(self.result.percentile_ms(99)? / self.result.percentile_ms(50)?)
-    }
 }
 
 fn mix(text: &mut String, comparison: &Comparison) {
@@ -167,32 +126,24 @@ fn mix(text: &mut String, comparison: &Comparison) {
          HTTPS, 30 % PNGs of markup, 10 % pages with 20 images by HTTPS. The jobs and their order are the same for \
          every renderer; one that takes longer has fewer of them. Before the rounds, the farm has had {} jobs of the mix, \
          so that its warm pages are those of the accounts that come often.\n",
-        comparison.mix_warm_up_jobs,
+        WARM_UP_TURNS * TURN_JOBS,
     );
-    text.push_str(TABLE_HEAD);
-    let mut notes = Vec::new();
+    let columns: Vec<_> = FIGURES.iter().map(|(title, _)| *title).collect();
+    head(text, "", &[&columns[..], &["warm, spare, opened pages"]].concat());
     for mixed in &comparison.mix {
-        let title = mixed.title();
-        row(text, &title, &mixed.measurement);
-        notes.extend(errors(&title, &mixed.measurement));
-        if let Some([warm, spare, opened]) = mixed.pages {
-            let percent = |pages| count(pages) * 100.0 / count((warm + spare + opened).max(1));
-            notes.push(format!(
-                "{title}: {:.0} % of the jobs met a warm page, {:.0} % a spare one, {:.0} % opened one.",
-                percent(warm),
-                percent(spare),
-                percent(opened)
-            ));
-        }
+        let total: usize = mixed.pages.iter().flatten().sum();
+        let share = |pages: usize| Some(count(pages) * 100.0 / count(total.max(1)));
+        let cells: Vec<_> =
+            mixed.pages.iter().flatten().map(|pages| number(share(*pages), 0) + " %").collect();
+        let figures: Vec<_> =
+            FIGURES.iter().map(|(_, figure)| number(figure(&mixed.measurement), 0)).collect();
+        let _ = writeln!(text, "| {} | {} | {} |", mixed.title(), figures.join(" | "), cells.join(", "));
     }
     text.push('\n');
-    list(text, &notes);
-}
-
-fn idle(text: &mut String, all: &[(Kind, f64)]) {
-    text.push_str("### Idle\n\nA minute after the last job.\n\n| | CPU ms per second |\n| --- | --- |\n");
-    for (kind, spent) in all {
-        let _ = writeln!(text, "| {} | {spent:.1} |", kind.title());
+    for mixed in &comparison.mix {
+        if let Some(note) = errors(&mixed.title(), &mixed.measurement) {
+            let _ = writeln!(text, "- {note}");
+        }
     }
 }
 
@@ -206,8 +157,7 @@ fn stamp() -> String {
     let commit =
         output("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_else(|| "an unknown commit".to_owned());
     // Without the results, which earlier runs have written.
-    let changes =
-        output("git", &["status", "--porcelain", "--", ":/", ":!/bench/RESULTS.md", ":!/bench/results.svg"]);
+    let changes = output("git", &["status", "--porcelain", "--", ":/", ":!/bench/RESULTS.md"]);
     let mark = if changes.is_none_or(|changes| changes.is_empty()) { "" } else { "+changes" };
     format!("commit {commit}{mark}, {}", output("date", &["-u", "+%F"]).unwrap_or_default())
 }
@@ -242,16 +192,16 @@ pub(super) fn versions(environment: &Environment) -> Vec<String> {
 }
 
 /// Replaces the section between its markers, or appends it with markers where the file has none.
-pub(super) fn replace_section(file: &Path, name: &str, section: &str) -> Result<()> {
+pub(super) fn replace_section(file: &Path, section: &str) -> Result<()> {
     let text = fs::read_to_string(file).unwrap_or_else(|_| "# Results\n".to_owned());
-    fs::write(file, with_section(&text, name, section))
-        .with_context(|| format!("cannot write {}", file.display()))
+    fs::write(file, with_section(&text, section)).with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn with_section(text: &str, name: &str, section: &str) -> String {
-    let (begin, end) = (format!("<!-- {name}:begin -->"), format!("<!-- {name}:end -->"));
+fn with_section(text: &str, section: &str) -> String {
+    const MARKERS: [&str; 2] = ["<!-- peers:begin -->", "<!-- peers:end -->"];
+    let [begin, end] = MARKERS;
     let section = format!("{begin}\n{}\n{end}", section.trim());
-    let parts = text.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
+    let parts = text.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?.1)));
     match parts {
         Some((before, after)) => format!("{before}{section}{after}"),
         None => format!("{}\n\n{section}\n", text.trim_end()),
@@ -264,9 +214,9 @@ mod tests {
 
     #[test]
     fn a_section_is_appended_and_then_replaced() {
-        let text = with_section("# Results\n\nedge\n", "peers", "one");
+        let text = with_section("# Results\n\nedge\n", "one");
         assert_eq!(text, "# Results\n\nedge\n\n<!-- peers:begin -->\none\n<!-- peers:end -->\n");
-        let text = with_section(&format!("{text}\nafter\n"), "peers", "two\n");
+        let text = with_section(&format!("{text}\nafter\n"), "two\n");
         assert_eq!(text, "# Results\n\nedge\n\n<!-- peers:begin -->\ntwo\n<!-- peers:end -->\n\nafter\n");
     }
 

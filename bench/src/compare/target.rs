@@ -118,7 +118,6 @@ pub(crate) struct Environment {
     pub(crate) baseline: Option<PathBuf>,
     /// Directory in which the other renderers are installed.
     pub(crate) tools: PathBuf,
-    pub(crate) concurrency: usize,
     pub(crate) settings: Settings,
     pub(crate) cgroups: Cgroups,
     /// Home directories and data.
@@ -171,7 +170,7 @@ impl Target {
     /// # Errors
     /// When a program that the renderer needs is not installed or does not start.
     pub(crate) async fn start(kind: Kind, environment: &Environment) -> Result<Self> {
-        let (name, concurrency) = (kind.name(), environment.concurrency);
+        let (name, concurrency) = (kind.name(), super::CONCURRENCY);
         Self::launch(&Launch { kind, name, concurrency, warm_memory_mib: None }, environment).await
     }
 
