@@ -1,7 +1,7 @@
 //! Every limit and default of the public API.
 //!
-//! Invariant: a number in an error message or in the documentation of the API is defined here and
-//! nowhere else.
+//! Invariant: the code has each number from here. `openapi.json` has copies, which `tests/api/openapi.rs` compares.
+//! The prose of other documents has copies that no test compares: search `docs/` when a number changes.
 
 use std::ops::RangeInclusive;
 
