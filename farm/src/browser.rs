@@ -41,7 +41,7 @@ use self::{
 };
 pub(crate) use self::{process::Exit, procfs::MemoryWatch};
 use crate::{
-    Config,
+    config::Config,
     egress::{Egress, PageProxy},
     error::{LaunchError, StartError},
 };

@@ -11,7 +11,13 @@ use serde::Serialize;
 use serde_json::json;
 use strum::IntoStaticStr;
 
-use crate::{CheckArgs, Config, Farm, LaunchError, StartError, browser::command, cgroup};
+use crate::{
+    browser::command,
+    cgroup,
+    config::{CheckArgs, Config},
+    error::{LaunchError, StartError},
+    farm::Farm,
+};
 
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, Serialize)]

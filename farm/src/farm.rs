@@ -20,10 +20,10 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    Config, StartError,
     browser::Launcher,
+    config::Config,
     egress::{Egress, JobEgress},
-    error::JobError,
+    error::{JobError, StartError},
     job_progress::{JobProgress, Phase, Phases},
     metrics::{self, Metrics},
     pool::{Lease, PageRequest, Pool, has_time},

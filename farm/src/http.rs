@@ -41,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 use access_log::AccessLog;
 use connection::Connections;
 
-use crate::{Farm, error::Refused};
+use crate::{error::Refused, farm::Farm};
 
 /// 5 MiB of HTML in which each byte is a JSON escape of six bytes are 30 MiB.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;

@@ -33,8 +33,8 @@ use self::{
     warm_pages::WarmPages,
 };
 use crate::{
-    Config,
     browser::{Browser, Launcher},
+    config::Config,
     error::LaunchError,
     metrics::{BrowserEnd, Metrics, PoolState},
 };

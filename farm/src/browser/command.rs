@@ -11,7 +11,7 @@ use nix::sys::statvfs::statvfs;
 use tokio::{process::Command, time::timeout};
 
 use super::HANG_TIMEOUT;
-use crate::{Config, StartError};
+use crate::{config::Config, error::StartError};
 
 /// Paths of packages, cheapest browser first. `chromium-headless-shell` has no browser window and renders
 /// the same for less CPU time. `/usr/lib/chromium` comes before `/usr/bin/chromium`, which is a shell

@@ -17,7 +17,7 @@ use std::{
 use nix::unistd::{Gid, Uid, User};
 use tempfile::TempDir;
 
-use crate::StartError;
+use crate::error::StartError;
 
 /// User and group id of `nobody`, which usually own no files.
 const NOBODY: (u32, u32) = (65_534, 65_534);

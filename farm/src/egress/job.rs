@@ -31,7 +31,7 @@ use super::{
     policy::{Failure, HostDecision, HostPort, Trust, Verdict, judge_addresses, judge_host},
     resolver::{NameServerFailed, Resolver},
 };
-use crate::{Config, egress_config::UpstreamProxy, job_progress::PageStarted, metrics::Metrics};
+use crate::{config::Config, egress_config::UpstreamProxy, job_progress::PageStarted, metrics::Metrics};
 
 /// What all jobs of a farm share.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use super::{
     super::{Egress, own_addresses::tests::NetworkNamespace},
     *,
 };
-use crate::Config;
+use crate::config::Config;
 
 fn egress(change: impl FnOnce(&mut Config)) -> Egress {
     let mut config = Config::default();

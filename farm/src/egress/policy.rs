@@ -11,7 +11,10 @@ use platen_shared::{address, refusal::Refusal, url_rule};
 use strum::IntoStaticStr;
 use url::{Host, Url};
 
-use crate::{Config, EgressConfig, HostPattern};
+use crate::{
+    config::Config,
+    egress_config::{EgressConfig, HostPattern},
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct HostPort {

@@ -18,8 +18,8 @@ use super::{
     warm_pages::{PAGE_BYTES, WarmPage, WarmPages},
 };
 use crate::{
-    Config,
     browser::Browser,
+    config::Config,
     metrics::{Metrics, PageSource},
     page::{Page, PageError, Reader},
 };
