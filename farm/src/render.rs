@@ -26,39 +26,28 @@ mod virtual_time;
 mod wait_plan;
 mod waits;
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
-use bytes::Bytes;
 use platen_cdp::CdpError;
-use platen_shared::{
-    job::{RenderJob, Source},
-    refusal::Refusal,
-};
-use tokio::time::{Instant, sleep};
+use platen_shared::{job::Source, refusal::Refusal};
+use tokio::time::sleep;
 
+pub(crate) use self::{
+    documents::RenderedFile,
+    remaining_wait::real_wait,
+    rendering::{Clock, JobContext},
+};
 use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering, wait_plan::Awaited};
-pub(crate) use self::{remaining_wait::real_wait, rendering::Clock};
 use crate::{
     browser::Exit,
-    egress::JobEgress,
     error::JobError,
-    job_progress::{Phase, PhaseGuard, Phases},
+    job_progress::{Phase, PhaseGuard},
     page::Page,
     pool::{Lease, PageRequest, can_end_by},
 };
 
 /// A job that runs longer than this is long: another browser may be started for jobs that wait.
 const MIN_LONG_JOB_TIME: Duration = Duration::from_secs(2);
-
-/// A job, and how it is rendered.
-#[derive(Clone, Copy)]
-pub(crate) struct JobContext<'a> {
-    pub(crate) job: &'a RenderJob,
-    pub(crate) egress: &'a Arc<JobEgress>,
-    pub(crate) deadline: Instant,
-    pub(crate) clock: Clock,
-    pub(crate) phases: &'a Phases,
-}
 
 /// Renders a job in a leased browser, which is freed when the page is reset or closed, also if this is dropped.
 pub(crate) async fn render(
@@ -109,15 +98,6 @@ async fn mark_when_long(lease: &Lease) -> Infallible {
     sleep(MIN_LONG_JOB_TIME).await;
     lease.mark_long();
     std::future::pending().await
-}
-
-/// A file, and what the response says about its page.
-pub(crate) struct RenderedFile {
-    pub(crate) bytes: Bytes,
-    /// HTTP status of the page, if the job has a URL.
-    pub(crate) page_status: Option<u16>,
-    /// Nothing is open that a wait for the network to be idle has left out.
-    pub(crate) page_idle: bool,
 }
 
 struct RenderedPage {

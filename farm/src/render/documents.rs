@@ -10,6 +10,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
+use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::page::{
     NavigateParams, SetDocumentContentParams, StopLoadingParams,
 };
@@ -24,10 +25,10 @@ use tokio::{
 };
 
 use super::{
-    JobContext, RenderedFile, capture, frame_loop,
+    capture, frame_loop,
     load_state::{DocumentState, LoadState, reach},
     navigations::{MAX_NAVIGATIONS, navigation_error},
-    rendering::Rendering,
+    rendering::{JobContext, Rendering},
     script::{self, unless_refused},
     settle,
 };
@@ -40,6 +41,15 @@ use crate::{
 
 /// Captures of a page until one succeeds. A navigation that is one too many may lead to a document before it is stopped.
 const MAX_ATTEMPTS: u32 = 2 * MAX_NAVIGATIONS;
+
+/// A file, and what the response says about its page.
+pub(crate) struct RenderedFile {
+    pub(crate) bytes: Bytes,
+    /// HTTP status of the page, if the job has a URL.
+    pub(crate) page_status: Option<u16>,
+    /// Nothing is open that a wait for the network to be idle has left out.
+    pub(crate) page_idle: bool,
+}
 
 /// Loads the document of the job and captures it, or the one to which it navigates meanwhile. `loading` is the phase that
 /// has begun.

@@ -20,14 +20,15 @@ use tokio::{
 };
 
 use super::{
-    JobContext,
     header_templates::HeaderTemplates,
     load_state::{LoadState, ParsedScripts},
     stall::{MAX_STEP_CPU, StallMeter, watch_frame},
 };
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now_ms},
+    egress::JobEgress,
     error::JobError,
+    job_progress::Phases,
     pool::Lease,
 };
 
@@ -37,6 +38,16 @@ pub(crate) enum Clock {
     /// Skipped or in virtual time, if that gives the same file.
     Virtual,
     Real,
+}
+
+/// A job, and how it is rendered.
+#[derive(Clone, Copy)]
+pub(crate) struct JobContext<'a> {
+    pub(crate) job: &'a RenderJob,
+    pub(crate) egress: &'a Arc<JobEgress>,
+    pub(crate) deadline: Instant,
+    pub(crate) clock: Clock,
+    pub(crate) phases: &'a Phases,
 }
 
 /// Access of the steps of a job to its page.
