@@ -10,7 +10,7 @@ use chromiumoxide_cdp::cdp::js_protocol::debugger::{
 use platen_cdp::CdpError;
 use tokio::task::yield_now;
 
-use super::{rendering::Rendering, script::unless_refused};
+use super::rendering::{Rendering, unless_refused};
 use crate::error::JobError;
 
 /// Interfaces whose work takes longer than a few steps of virtual time, or many answers of other processes.
@@ -24,7 +24,7 @@ pub(super) async fn is_used(rendering: &Rendering<'_>) -> Result<bool, JobError>
     session.send(&SetSkipAllPausesParams::new(true))?;
     // A `debugger` statement may have been reached between these commands.
     session.send(&ResumeParams::default())?;
-    if unless_refused(enabling.await.map_err(JobError::from))?.is_none() {
+    if unless_refused(enabling.await)?.is_none() {
         return Ok(false);
     }
     // Lets the event handler process the events before this answer, which are the scripts.

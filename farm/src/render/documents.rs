@@ -28,9 +28,8 @@ use super::{
     capture, frame_loop,
     load_state::{DocumentState, LoadState, reach},
     navigations::{MAX_NAVIGATIONS, navigation_error},
-    rendering::{JobContext, Rendering},
-    script::{self, unless_refused},
-    settle,
+    rendering::{JobContext, Rendering, unless_refused},
+    script, settle,
 };
 use crate::{
     begin_frames::FRAME_DURATION,
@@ -250,10 +249,10 @@ async fn milestone_reached(
                 continue;
             }
             // Without an answer the page has just navigated.
-            let world = session.call(&script::create_world(main_frame)).await.map_err(JobError::from);
-            let Some(world) = unless_refused(world)? else { continue };
+            let world = unless_refused(session.call(&script::create_world(main_frame)).await)?;
+            let Some(world) = world else { continue };
             let ready = script::evaluate("document.readyState", world.execution_context_id);
-            let ready = unless_refused(session.call(&ready).await.map_err(JobError::from))?;
+            let ready = unless_refused(session.call(&ready).await)?;
             let Some(Value::String(ready)) = ready.and_then(|ready| ready.result.value) else { continue };
             let is_complete = ready == "complete";
             // The event may follow the state later: an event handler shows a dialog, or something is loaded only when a

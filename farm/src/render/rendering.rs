@@ -269,6 +269,14 @@ impl<'a> Rendering<'a> {
         if self.clock.in_virtual_time { self.stall_meter().watch(reply).await } else { Ok(reply.await?) }
     }
 
+    /// Waits for a reply as [`Self::wait_for_page`] does; `None` if the document is gone.
+    pub(super) async fn reply<T>(
+        &self,
+        reply: impl Future<Output = Result<T, CdpError>>,
+    ) -> Result<Option<T>, JobError> {
+        unless_refused(self.wait_for_page(reply).await)
+    }
+
     /// Receives what the page's main thread has reported up to now, if it responds. The browser process sends the file of a
     /// capture, which may arrive before the renderer's report of a navigation that the capture has caused.
     pub(super) async fn receive_events(&self) {
@@ -285,5 +293,14 @@ impl<'a> Rendering<'a> {
     /// Stops waiting for the requests that are in progress now.
     pub(super) fn give_up_drawn(&mut self) {
         self.given_up = self.load_state().requests.sent;
+    }
+}
+
+/// `None` if Chromium refused the command, because the document is gone.
+pub(super) fn unless_refused<T>(reply: Result<T, impl Into<JobError>>) -> Result<Option<T>, JobError> {
+    match reply.map_err(Into::into) {
+        Ok(reply) => Ok(Some(reply)),
+        Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),
+        Err(error) => Err(error),
     }
 }

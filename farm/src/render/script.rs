@@ -16,7 +16,7 @@ use platen_shared::{job::Expression, refusal::Refusal};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::rendering::Rendering;
+use super::rendering::{Rendering, unless_refused};
 use crate::error::JobError;
 
 /// Name of the isolated world.
@@ -69,7 +69,7 @@ impl Rendering<'_> {
     /// The isolated world of the document in a frame; `None` if the frame has just navigated or is gone.
     pub(super) async fn world_of_frame(&self, frame: &str) -> Result<Option<ExecutionContextId>, JobError> {
         let create = create_world(frame);
-        let created = unless_refused(self.wait_for_page(self.session.call(&create)).await)?;
+        let created = self.reply(self.session.call(&create)).await?;
         Ok(created.map(|created| created.execution_context_id))
     }
 
@@ -86,7 +86,7 @@ impl Rendering<'_> {
         for _ in 0..2 {
             let Some(mut evaluate) = self.script(expression).await? else { continue };
             evaluate.await_promise = Some(true);
-            match unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)? {
+            match self.reply(self.session.call(&evaluate)).await? {
                 Some(evaluated) => return Ok(evaluated.result.value),
                 None => self.document.world = None,
             }
@@ -102,7 +102,7 @@ impl Rendering<'_> {
             // A frame that has just navigated has no world.
             let Some(world) = self.world_of_frame(frame.inner()).await? else { continue };
             let evaluate = evaluate(expression, world);
-            let evaluated = unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)?;
+            let evaluated = self.reply(self.session.call(&evaluate)).await?;
             found.push(evaluated.and_then(|evaluated| evaluated.result.value));
         }
         Ok(found.into_iter().flatten().collect())
@@ -115,7 +115,7 @@ pub(super) async fn is_true_in_a_frame(session: &Session, expression: &str) -> R
     for frame in std::iter::once(&tree.frame.id).chain(descendants(&tree)) {
         let value = async {
             let world = session.call(&create_world(frame.inner())).await?.execution_context_id;
-            Ok(session.call(&evaluate(expression, world)).await?.result.value)
+            Ok::<_, CdpError>(session.call(&evaluate(expression, world)).await?.result.value)
         };
         // Refused if the frame has just navigated.
         if unless_refused(value.await)?.flatten() == Some(Value::Bool(true)) {
@@ -129,15 +129,6 @@ pub(super) async fn is_true_in_a_frame(session: &Session, expression: &str) -> R
 fn descendants(tree: &FrameTree) -> Vec<&FrameId> {
     let children = tree.child_frames.iter().flatten();
     children.flat_map(|child| std::iter::once(&child.frame.id).chain(descendants(child))).collect()
-}
-
-/// `None` if Chromium refused the command, because the document is gone.
-pub(super) fn unless_refused<T>(answer: Result<T, JobError>) -> Result<Option<T>, JobError> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// Characters of the page's message that a refusal has.
@@ -160,8 +151,8 @@ async fn syntax_error(
     details: ExceptionDetails,
 ) -> Result<JobError, JobError> {
     let alone = EvaluateParams::new(format!("async () => (\n{}\n)", expression.as_str()));
-    let evaluated = rendering.wait_for_page(rendering.session.call(&alone)).await;
-    let better = unless_refused(evaluated)?.and_then(|evaluated| evaluated.exception_details);
+    let evaluated = rendering.reply(rendering.session.call(&alone)).await?;
+    let better = evaluated.and_then(|evaluated| evaluated.exception_details);
     Ok(failed(&thrown(better.unwrap_or(details))))
 }
 
@@ -186,8 +177,8 @@ pub(super) async fn is_true(
         function
     } else {
         let evaluate = EvaluateParams::new(object(expression));
-        let evaluated = rendering.wait_for_page(rendering.session.call(&evaluate)).await;
-        let Some(evaluated) = unless_refused(evaluated)? else { return Ok(false) };
+        let evaluated = rendering.reply(rendering.session.call(&evaluate)).await?;
+        let Some(evaluated) = evaluated else { return Ok(false) };
         if let Some(details) = evaluated.exception_details {
             return Err(syntax_error(rendering, expression, details).await?);
         }
@@ -199,9 +190,8 @@ pub(super) async fn is_true(
         return_by_value: Some(true),
         ..CallFunctionOnParams::new(CHECK)
     };
-    let checked = rendering.wait_for_page(rendering.session.call(&check)).await;
-    // Refused if the document is gone.
-    let Some(checked) = unless_refused(checked)? else { return Ok(false) };
+    let checked = rendering.reply(rendering.session.call(&check)).await?;
+    let Some(checked) = checked else { return Ok(false) };
     rendering.document.function = Some((document, function));
     let checked = checked.result.value.and_then(|value| serde_json::from_value::<Checked>(value).ok());
     match checked {
