@@ -17,7 +17,6 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::{
 use futures::future;
 use platen_cdp::{CdpError, Session};
 use platen_shared::{format::WaitUntil, job::Source, refusal::Refusal};
-use serde_json::Value;
 use tokio::{
     sync::watch,
     task::yield_now,
@@ -238,52 +237,66 @@ async fn milestone_reached(
     until: WaitUntil,
     needed: &AtomicU32,
 ) -> Result<(), JobError> {
-    let mut watched = state.clone();
-    // On a page that has no request in progress, `document.readyState` is read after every third frame.
-    let stopped = async {
-        let (mut seen, mut confirmed) = (None, 0);
-        loop {
-            sleep(3 * FRAME_DURATION).await;
-            let state = *watched.borrow_and_update();
-            if state.requests.open > 0 || state.navigation.in_progress {
-                continue;
-            }
-            // Without an answer the page has just navigated.
-            let world = unless_refused(session.call(&script::create_world(main_frame)).await)?;
-            let Some(world) = world else { continue };
-            let ready = script::evaluate("document.readyState", world.execution_context_id);
-            let ready = unless_refused(session.call(&ready).await)?;
-            let Some(Value::String(ready)) = ready.and_then(|ready| ready.result.value) else { continue };
-            let is_complete = ready == "complete";
-            // The event may follow the state later: an event handler shows a dialog, or something is loaded only when a
-            // frame has drawn it. So the page gets frames, and the state must be complete again after some.
-            let now = (state.document.number, state.document.dialogs, ready);
-            if seen.as_ref() != Some(&now) {
-                (seen, confirmed) = (Some(now), 0);
-                needed.store(if is_complete { READY_STATE_FRAMES } else { 0 }, Relaxed);
-                continue;
-            }
-            if needed.load(Relaxed) > 0 || now.2 == "loading" {
-                continue;
-            }
-            if is_complete {
-                if watched.borrow().navigation.cancelled {
-                    return Ok(());
-                }
-                confirmed += 1;
-            }
-            if confirmed >= MAX_COMPLETE_READS {
-                if !script::is_true_in_a_frame(session, DELAYS_LOAD).await? {
-                    return Err(JobError::Refused(Refusal::LoadStopped));
-                }
-                confirmed = 0;
-            }
-            needed.store(READY_STATE_FRAMES, Relaxed);
-        }
-    };
+    let stopped = loading_stopped(session, main_frame, state.clone(), needed);
     tokio::select! {
         biased;
         () = reach(state, |state| state.has_reached(until)) => Ok(()),
         stopped = stopped => stopped,
     }
+}
+
+/// Completes when a navigation that was cancelled has left the document as it is. On a page that has no request in progress,
+/// `document.readyState` is read after every third frame.
+///
+/// # Errors
+/// [`Refusal::LoadStopped`].
+async fn loading_stopped(
+    session: &Session,
+    main_frame: &str,
+    mut state: watch::Receiver<LoadState>,
+    needed: &AtomicU32,
+) -> Result<(), JobError> {
+    let (mut seen, mut confirmed) = (None, 0);
+    loop {
+        sleep(3 * FRAME_DURATION).await;
+        let LoadState { document, navigation, requests, .. } = *state.borrow_and_update();
+        if requests.open > 0 || navigation.in_progress {
+            continue;
+        }
+        let Some(ready) = ready_state(session, main_frame).await? else { continue };
+        let is_complete = ready == "complete";
+        // The event may follow the state later: an event handler shows a dialog, or something is loaded only when a
+        // frame has drawn it. So the page gets frames, and the state must be complete again after some.
+        let now = (document.number, document.dialogs, ready);
+        if seen.as_ref() != Some(&now) {
+            (seen, confirmed) = (Some(now), 0);
+            needed.store(if is_complete { READY_STATE_FRAMES } else { 0 }, Relaxed);
+            continue;
+        }
+        if needed.load(Relaxed) > 0 || now.2 == "loading" {
+            continue;
+        }
+        if is_complete {
+            if state.borrow().navigation.cancelled {
+                return Ok(());
+            }
+            confirmed += 1;
+        }
+        if confirmed >= MAX_COMPLETE_READS {
+            if !script::is_true_in_a_frame(session, DELAYS_LOAD).await? {
+                return Err(JobError::Refused(Refusal::LoadStopped));
+            }
+            confirmed = 0;
+        }
+        needed.store(READY_STATE_FRAMES, Relaxed);
+    }
+}
+
+/// The document's `readyState`; `None` if the page has just navigated.
+async fn ready_state(session: &Session, main_frame: &str) -> Result<Option<String>, JobError> {
+    let world = unless_refused(session.call(&script::create_world(main_frame)).await)?;
+    let Some(world) = world else { return Ok(None) };
+    let ready = script::evaluate("document.readyState", world.execution_context_id);
+    let ready = unless_refused(session.call(&ready).await)?;
+    Ok(ready.and_then(|ready| ready.result.value?.as_str().map(ToOwned::to_owned)))
 }
