@@ -278,13 +278,8 @@ mod tests {
         let url = |kind: &str, bytes: &[u8]| format!("data:{kind};base64,{}", BASE64_STANDARD.encode(bytes));
         let svg = |content: &str| url("image/svg+xml", format!("<svg>{content}</svg>").as_bytes());
         let png = |chunks: &[&str]| {
-            let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
-            for chunk in chunks {
-                bytes.extend([0, 0, 0, 5]);
-                bytes.extend(chunk.as_bytes());
-                bytes.extend(b"acTL.\0\0\0\0");
-            }
-            bytes
+            let chunks = chunks.iter().map(|chunk| format!("\0\0\0\u{5}{chunk}acTL.\0\0\0\0"));
+            [b"\x89PNG\r\n\x1a\n", chunks.collect::<String>().as_bytes()].concat()
         };
         let webp = |first: &[u8]| [b"RIFF\0\0\0\0WEBP", first].concat();
         // As the beginnings of larger ones.
@@ -293,7 +288,7 @@ mod tests {
             url.truncate(MIN_CUT_STRING_BYTES + 3);
             url
         };
-        let table = [
+        for (url, still) in [
             (url("image/gif", &gif(1)), true),
             (url("image/gif", &gif(2)), false),
             (url("image/png", &gif(2)), false),
@@ -324,8 +319,7 @@ mod tests {
             ("data:image/svg+xml,%3Csvg%3E%3C/svg%3E".to_owned(), true),
             ("data:image/gif;base64,@@".to_owned(), false),
             ("data:".to_owned(), false),
-        ];
-        for (url, still) in table {
+        ] {
             assert_eq!(is_still(&url), still, "{url:.200}");
         }
     }
