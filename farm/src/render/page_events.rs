@@ -5,7 +5,7 @@
 //! future and are dropped together.
 //!
 //! An event that cannot be parsed does not end a job, except a lifecycle event, without which no page is
-//! loaded. Each branch of [`PageEventHandler::on_event`] says what it assumes instead.
+//! loaded. Each step of [`PageEventHandler::on_event`] says what it assumes instead.
 
 mod main_document;
 mod requests;
@@ -47,7 +47,7 @@ use self::{
     },
 };
 use super::{
-    load_state::{LoadState, ParsedScripts},
+    load_state::{LoadState, PageActivity, ParsedScripts},
     navigations::{self, Navigations},
     static_page,
 };
@@ -143,80 +143,97 @@ impl<'a> PageEventHandler<'a> {
     }
 
     fn on_event(&mut self, event: &Event) -> Result<(), JobError> {
-        if event.is::<EventLifecycleEvent>() {
+        match event.method() {
             // All its fields are mandatory and none is an enum; without this event no page is loaded.
-            self.on_lifecycle(&event.parse()?)?;
-        } else if event.is::<EventRequestWillBeSent>() {
-            match parse(event) {
+            EventLifecycleEvent::IDENTIFIER => self.on_lifecycle(&event.parse()?)?,
+            EventRequestWillBeSent::IDENTIFIER => match parse(event) {
                 Some(sent) => self.on_request(event.worker.as_deref(), &sent),
                 None => self.on_unknown_request(),
+            },
+            EventResponseReceived::IDENTIFIER => self.on_response(event.parse().ok().as_ref()),
+            EventLoadingFinished::IDENTIFIER => self.on_end(parse(event).as_ref()),
+            EventLoadingFailed::IDENTIFIER => {
+                let failed = parse(event);
+                failed.iter().try_for_each(|failed| self.on_failure(failed))?;
+                self.on_end(failed.as_ref());
             }
-        } else if event.is::<EventResponseReceived>() {
-            let received = event.parse::<EventResponseReceived>();
-            // Without it the page cannot be proven to be still.
-            if received.as_ref().map_or(true, may_change) {
-                self.state.send_modify(|state| state.activity.may_change = true);
+            EventVirtualTimeBudgetExpired::IDENTIFIER => {
+                self.change_activity(|activity| activity.budget_expired = event.sequence);
             }
-            if let (Ok(received), Some(document)) = (received.as_ref(), &mut self.document)
-                && document.id == received.request_id
-                && received.response.url.starts_with("http")
-            {
-                document.status = u16::try_from(received.response.status).ok();
-            }
-        } else if event.is::<EventLoadingFinished>() || event.is::<EventLoadingFailed>() {
-            if let Some(ended) = parse::<EndedRequest>(event) {
-                if event.is::<EventLoadingFailed>() {
-                    self.on_failure(&ended)?;
-                }
-                if let Some(counted) = self.requests.end(&ended.request_id) {
-                    self.record_requests(counted);
-                }
-            } else {
-                // None is waited for, because one would be waited for until the deadline.
-                self.requests.end_all();
-                self.record_requests(true);
-            }
-        } else if event.is::<EventVirtualTimeBudgetExpired>() {
-            self.state.send_modify(|state| state.activity.budget_expired = event.sequence);
-        } else if event.is::<EventAttachedToTarget>() {
             // A worker whose session is unknown stays paused; the page may not need it.
-            if let Ok(attached) = event.parse::<EventAttachedToTarget>() {
-                start_worker(self.session, attached.session_id, self.user_agent)?;
+            EventAttachedToTarget::IDENTIFIER => event
+                .parse::<EventAttachedToTarget>()
+                .map_or(Ok(()), |worker| start_worker(self.session, worker.session_id, self.user_agent))?,
+            EventDetachedFromTarget::IDENTIFIER => self.on_worker_end(event.parse().ok().as_ref()),
+            EventRequestPaused::IDENTIFIER => {
+                navigations::on_paused(self.session, self.main_frame, &event.parse()?)?;
             }
-        } else if event.is::<EventDetachedFromTarget>() {
-            if let Ok(detached) = event.parse::<EventDetachedFromTarget>() {
-                let session: &str = detached.session_id.as_ref();
-                self.requests.end_of_worker(session);
-                self.record_requests(true);
-            }
-        } else if let Some(change) = self.navigations.change(event, self.main_frame) {
-            self.state.send_modify(|state| state.navigation.in_progress = change);
-        } else if event.is::<EventRequestPaused>() {
-            navigations::on_paused(self.session, self.main_frame, &event.parse()?)?;
-        } else if event.is::<EventJavascriptDialogOpening>() {
-            // There is no user who could agree to something, so an unknown dialog is dismissed as well. An
-            // alert only has to be seen, and a page may be left.
-            let accept = event
-                .parse::<EventJavascriptDialogOpening>()
-                .is_ok_and(|dialog| matches!(dialog.r#type, DialogType::Alert | DialogType::Beforeunload));
-            self.session.send(&HandleJavaScriptDialogParams::new(accept))?;
-            self.state.send_modify(|state| state.document.dialogs += 1);
-        } else if is_crash(event) {
-            return Err(JobError::Crashed);
-        } else if event.is::<EventAnimationCreated>() {
-            self.state.send_modify(|state| state.activity.animation_began());
-        } else if event.is::<EventPlayerCreated>() {
+            EventJavascriptDialogOpening::IDENTIFIER => self.on_dialog(event.parse().ok().as_ref())?,
+            EventAnimationCreated::IDENTIFIER => self.change_activity(PageActivity::animation_began),
             // Of a media element, whose playback has a clock of its own.
-            self.state.send_modify(|state| state.activity.needs_real_time = true);
-        } else if event.is::<EventScriptParsed>() {
-            self.on_script(event)?;
-        } else if event.is::<EventFrameAttached>() {
-            self.state.send_modify(|state| state.activity.may_change = true);
+            EventPlayerCreated::IDENTIFIER => self.needs_real_time(),
+            EventScriptParsed::IDENTIFIER => self.on_script(event)?,
+            EventFrameAttached::IDENTIFIER => self.change_activity(|activity| activity.may_change = true),
+            _ if is_crash(event) => return Err(JobError::Crashed),
+            _ => {
+                if let Some(change) = self.navigations.change(event, self.main_frame) {
+                    self.state.send_modify(|state| state.navigation.in_progress = change);
+                }
+            }
         }
         if needs_real_time(event) {
             *self.tainted = true;
-            self.state.send_modify(|state| state.activity.needs_real_time = true);
+            self.needs_real_time();
         }
+        Ok(())
+    }
+
+    fn change_activity(&self, change: impl FnOnce(&mut PageActivity)) {
+        self.state.send_modify(|state| change(&mut state.activity));
+    }
+
+    fn needs_real_time(&self) {
+        self.change_activity(|activity| activity.needs_real_time = true);
+    }
+
+    /// Without a response that can be read the page cannot be proven to be still.
+    fn on_response(&mut self, received: Option<&EventResponseReceived>) {
+        if received.is_none_or(may_change) {
+            self.change_activity(|activity| activity.may_change = true);
+        }
+        if let (Some(received), Some(document)) = (received, &mut self.document)
+            && document.id == received.request_id
+            && received.response.url.starts_with("http")
+        {
+            document.status = u16::try_from(received.response.status).ok();
+        }
+    }
+
+    fn on_end(&mut self, ended: Option<&EndedRequest>) {
+        let Some(ended) = ended else {
+            // None is waited for, because one would be waited for until the deadline.
+            self.requests.end_all();
+            return self.record_requests(true);
+        };
+        if let Some(counted) = self.requests.end(&ended.request_id) {
+            self.record_requests(counted);
+        }
+    }
+
+    fn on_worker_end(&mut self, detached: Option<&EventDetachedFromTarget>) {
+        if let Some(detached) = detached {
+            self.requests.end_of_worker(detached.session_id.as_ref());
+            self.record_requests(true);
+        }
+    }
+
+    /// There is no user who could agree to something, so an unknown dialog is dismissed as well. An alert only has to be seen,
+    /// and a page may be left.
+    fn on_dialog(&self, dialog: Option<&EventJavascriptDialogOpening>) -> Result<(), CdpError> {
+        let accept =
+            dialog.is_some_and(|it| matches!(it.r#type, DialogType::Alert | DialogType::Beforeunload));
+        self.session.send(&HandleJavaScriptDialogParams::new(accept))?;
+        self.state.send_modify(|state| state.document.dialogs += 1);
         Ok(())
     }
 
@@ -226,7 +243,7 @@ impl<'a> PageEventHandler<'a> {
         if self.state.borrow().activity.needs_real_time || self.scripts.lock().add(script.ok()) {
             return Ok(());
         }
-        self.state.send_modify(|state| state.activity.needs_real_time = true);
+        self.needs_real_time();
         self.session.send(&DisableParams::default())
     }
 
@@ -266,8 +283,7 @@ impl<'a> PageEventHandler<'a> {
         }
         // An event stream stays open, so it is not waited for.
         if resource_type == "EventSource" {
-            self.state.send_modify(|state| state.activity.needs_real_time = true);
-            return;
+            return self.needs_real_time();
         }
         // Chromium reports the main script of a worker in the session of its page, without a document.
         let is_worker_script = worker.is_none() && sent.loader_id.is_empty();
@@ -277,9 +293,9 @@ impl<'a> PageEventHandler<'a> {
             "Stylesheet" | "Font" | "Ping" => false,
             _ => true,
         };
-        self.state.send_modify(|state| {
-            state.activity.may_change |= may_change;
-            state.activity.needs_real_time |= is_worker_script;
+        self.change_activity(|activity| {
+            activity.may_change |= may_change;
+            activity.needs_real_time |= is_worker_script;
         });
         // Chromium never reports the end of such a script if it comes from memory.
         if is_worker_script && !url.starts_with("http") {
@@ -297,8 +313,7 @@ impl<'a> PageEventHandler<'a> {
     /// for anything.
     fn on_unknown_request(&mut self) {
         *self.tainted = true;
-        self.state
-            .send_modify(|state| (state.activity.may_change, state.activity.needs_real_time) = (true, true));
+        self.change_activity(|activity| (activity.may_change, activity.needs_real_time) = (true, true));
     }
 
     /// `counts` says that the change is one for which the network is not idle.
