@@ -5,7 +5,6 @@
 mod animations;
 mod background_work;
 mod capture;
-mod conditions;
 mod documents;
 mod elements;
 mod frame_loop;

@@ -189,6 +189,11 @@ impl LoadState {
         self.activity.needs_real_time || self.is_requesting(Instant::now())
     }
 
+    /// Whether the page has something that may change it: an animation, a frame, a worker, a request in progress.
+    pub(super) fn changes(&self) -> bool {
+        self.activity.may_change || self.takes_real_time()
+    }
+
     /// Whether the page is loaded and no request is in progress for which the network is not idle.
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
         self.is_loaded() && self.requests.are_idle(now)

@@ -3,7 +3,7 @@
 //! A plan says how the wait passes (`wait_plan`), and `waits` has a function for each plan.
 
 use super::{
-    animations, frame_loop,
+    animations, frame_loop, main_thread,
     remaining_wait::RemainingWait,
     rendering::Rendering,
     wait_plan::{self, Awaited, WaitPlan},
@@ -40,18 +40,18 @@ pub(super) async fn settle(rendering: &mut Rendering<'_>, wait_ms: f64) -> Resul
 
 /// Returns how the wait passed; `None` if there was nothing to wait for.
 async fn pass(wait: &mut Wait<'_, '_>, awaited: Awaited) -> Result<Option<Waiting>, JobError> {
-    wait_plan::note_scripts(wait.rendering, awaited).await?;
+    note_scripts(wait.rendering, awaited).await?;
     loop {
         let facts = wait_plan::facts(wait.rendering, awaited).await?;
         match facts.plan() {
             WaitPlan::None => {
-                wait.show_loaded().await?;
+                wait.first_frame(false).await?;
                 return Ok(None);
             }
             WaitPlan::Skip if wait.skip().await? => return Ok(Some(Waiting::Skipped)),
             WaitPlan::Real => {
                 if facts.acts() {
-                    wait.first_frame().await?;
+                    wait.first_frame(true).await?;
                 }
                 wait.pass_real_time().await?;
                 if wait.left.is_over() {
@@ -61,4 +61,25 @@ async fn pass(wait: &mut Wait<'_, '_>, awaited: Awaited) -> Result<Option<Waitin
             WaitPlan::Skip | WaitPlan::Virtual => return wait.pass_virtual_time().await.map(Some),
         }
     }
+}
+
+/// Notes whether a script of the page has run up to the milestone, and counts the frames of its document.
+async fn note_scripts(rendering: &mut Rendering<'_>, awaited: Awaited) -> Result<(), JobError> {
+    let on_command = rendering.has_begin_frame_control();
+    if on_command && awaited == Awaited::Nothing {
+        // The file shows the page as it has loaded, however long the capture takes. The main thread answers the
+        // next command after this one; a frame could overtake it, and animations would start to move.
+        rendering.pause_animations()?;
+    }
+    let loaded = main_thread::metrics(rendering.session).await?;
+    rendering.check_navigation()?;
+    rendering.scripts.ran = loaded.has_run_since(rendering.scripts.time_before)
+        || if on_command {
+            // Another document may be one of another renderer, with metrics of its own.
+            rendering.load_state().document.number > 1
+        } else {
+            rendering.job.options.wait_for_function.is_some()
+        };
+    rendering.count_frames_from(loaded.navigation_start * 1_000.0);
+    Ok(())
 }

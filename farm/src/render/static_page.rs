@@ -39,13 +39,7 @@ pub(super) async fn is_static(rendering: &Rendering<'_>) -> Result<bool, JobErro
         return Ok(false);
     }
     let markup = markup(rendering).await?;
-    Ok(markup.is_some_and(|markup| !may_change(&markup)) && !changes(rendering))
-}
-
-/// Whether the page has something that may change it: an animation, a frame, a worker, a request in progress.
-pub(super) fn changes(rendering: &Rendering<'_>) -> bool {
-    let state = rendering.load_state();
-    state.activity.may_change || state.takes_real_time()
+    Ok(markup.is_some_and(|markup| !may_change(&markup)) && !rendering.load_state().changes())
 }
 
 /// Elements that change without a script.

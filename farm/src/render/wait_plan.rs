@@ -3,7 +3,6 @@
 use tokio::time::Instant;
 
 use super::{
-    main_thread,
     rendering::{Clock, Rendering},
     static_page,
 };
@@ -75,27 +74,6 @@ impl WaitFacts {
             _ => WaitPlan::Virtual,
         }
     }
-}
-
-/// Notes whether a script of the page has run up to the milestone, and counts the frames of its document.
-pub(super) async fn note_scripts(rendering: &mut Rendering<'_>, awaited: Awaited) -> Result<(), JobError> {
-    let on_command = rendering.has_begin_frame_control();
-    if on_command && awaited == Awaited::Nothing {
-        // The file shows the page as it has loaded, however long the capture takes. The main thread answers the
-        // next command after this one; a frame could overtake it, and animations would start to move.
-        rendering.pause_animations()?;
-    }
-    let loaded = main_thread::metrics(rendering.session).await?;
-    rendering.check_navigation()?;
-    rendering.scripts.ran = loaded.has_run_since(rendering.scripts.time_before)
-        || if on_command {
-            // Another document may be one of another renderer, with metrics of its own.
-            rendering.load_state().document.number > 1
-        } else {
-            rendering.job.options.wait_for_function.is_some()
-        };
-    rendering.count_frames_from(loaded.navigation_start * 1_000.0);
-    Ok(())
 }
 
 /// Reads the facts about the page.

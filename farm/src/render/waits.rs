@@ -4,13 +4,16 @@
 //! is skipped if the page is proven to be static (`static_page`), and passes in virtual time otherwise. A
 //! page with a worker or a socket, which virtual time does not control, waits in real time.
 
+use std::time::Duration;
+
+use platen_shared::refusal::Refusal;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    background_work, conditions, frame_loop, main_thread,
+    background_work, elements, frame_loop, main_thread,
     remaining_wait::RemainingWait,
     rendering::{Clock, Rendering},
-    static_page,
+    script,
     virtual_time::{self, VirtualTimeDriver},
 };
 use crate::{
@@ -26,6 +29,10 @@ const MAX_IDLE_SHARE: f64 = 0.25;
 /// How long to wait for the main thread to be idle.
 const MAX_BUSY_MS: f64 = 500.0;
 
+/// The time before the deadline at which a condition that is not true is reported, which is more useful than that the time is
+/// over.
+const CONDITION_RESERVE: Duration = Duration::from_secs(1);
+
 /// The wait of a job in progress.
 pub(super) struct Wait<'r, 'a> {
     pub(super) rendering: &'r mut Rendering<'a>,
@@ -33,54 +40,46 @@ pub(super) struct Wait<'r, 'a> {
 }
 
 impl Wait<'_, '_> {
-    /// Shows the page as it has loaded.
-    pub(super) async fn show_loaded(&mut self) -> Result<(), JobError> {
+    /// Runs the first frame of the page, with the resources that it draws, if its file shows frames or it `acts`: it may react
+    /// to frames, and a script may run from here on.
+    pub(super) async fn first_frame(&mut self, acts: bool) -> Result<(), JobError> {
         let rendering = &mut *self.rendering;
-        if !rendering.has_begin_frame_control() {
+        if !acts && !rendering.has_begin_frame_control() {
             return run_due_timers(rendering).await;
         }
-        let is_picture = rendering.needs_frame();
-        if is_picture && rendering.waits_for_resources() {
-            frame_loop::wait_for_resources(rendering).await;
+        if rendering.has_begin_frame_control() {
+            let is_drawn = acts || rendering.needs_frame();
+            if is_drawn && rendering.waits_for_resources() {
+                // Without frames, because their number would depend on the network.
+                frame_loop::wait_for_resources(rendering).await;
+                // The job has waited for their requests already.
+                self.left.since = rendering.load_state().requests.since;
+            }
+            if acts {
+                rendering.scripts.ran = true;
+                // An animation that was created before the first frame starts up to one frame later. The first frame must
+                // not be earlier than that, or the animation's progress would depend on when between two frames the page
+                // loaded.
+                sleep(FRAME_DURATION).await;
+            }
+            if is_drawn || rendering.scripts.ran {
+                main_thread::run_frame(rendering, FrameTime::Now).await?;
+            }
         }
-        if is_picture || rendering.scripts.ran {
-            main_thread::run_frame(rendering, FrameTime::Now).await?;
-        }
-        Ok(())
+        check_conditions(rendering, &mut self.left).await
     }
 
     /// Whether a static page is still so after its first frame, which starts to load lazy images.
     pub(super) async fn skip(&mut self) -> Result<bool, JobError> {
-        if self.rendering.needs_frame() {
-            main_thread::run_frame(self.rendering, FrameTime::Now).await?;
-        }
-        Ok(!static_page::changes(self.rendering))
-    }
-
-    /// Runs the first frame of a page that may react to it, with its resources. A script may run from here on.
-    pub(super) async fn first_frame(&mut self) -> Result<(), JobError> {
-        if self.rendering.has_begin_frame_control() {
-            if self.rendering.waits_for_resources() {
-                // Without frames, because their number would depend on the network.
-                frame_loop::wait_for_resources(self.rendering).await;
-                // The job has waited for their requests already.
-                self.left.since = self.rendering.load_state().requests.since;
-            }
-            self.rendering.scripts.ran = true;
-            // An animation that was created before the first frame starts up to one frame later. The first frame must
-            // not be earlier than that, or the animation's progress would depend on when between two frames the page
-            // loaded.
-            sleep(FRAME_DURATION).await;
-            main_thread::run_frame(self.rendering, FrameTime::Now).await?;
-        }
-        conditions::check(self.rendering, &mut self.left).await
+        self.first_frame(false).await?;
+        Ok(!self.rendering.load_state().changes())
     }
 
     /// Passes real time until the page is idle, and virtual time from then on. A page with a script that virtual time does not
     /// stop for passes all of it in real time.
     pub(super) async fn pass_virtual_time(&mut self) -> Result<Waiting, JobError> {
         let script_ran = self.rendering.scripts.ran;
-        self.first_frame().await?;
+        self.first_frame(true).await?;
         self.pass_real_time().await?;
         while !self.until_idle().await? {
             // The page has started a request, a worker or a socket.
@@ -104,7 +103,7 @@ impl Wait<'_, '_> {
             let step_ms = self.left.until_frame(driver.interval_ms());
             driver.step(step_ms, self.left.request_timeout_ms()).await?;
             self.left.pass(step_ms, &driver.rendering.load_state());
-            conditions::check(driver.rendering, &mut self.left).await?;
+            check_conditions(driver.rendering, &mut self.left).await?;
         }
         // A capture may take several frames, and their number depends on the machine.
         Ok(self.rendering.pause_animations()?)
@@ -127,7 +126,7 @@ impl Wait<'_, '_> {
                 sample_ms += step_ms;
                 let state = self.rendering.load_state();
                 self.left.pass(step_ms, &state);
-                conditions::check(self.rendering, &mut self.left).await?;
+                check_conditions(self.rendering, &mut self.left).await?;
                 if state.takes_real_time() {
                     return Ok(false);
                 }
@@ -166,7 +165,7 @@ impl Wait<'_, '_> {
                 main_thread::metrics(rendering.session).await?;
             }
             self.left.pass_real_time(&rendering.load_state());
-            conditions::check(self.rendering, &mut self.left).await?;
+            check_conditions(self.rendering, &mut self.left).await?;
         }
         run_due_timers(self.rendering).await
     }
@@ -176,6 +175,29 @@ impl Wait<'_, '_> {
 async fn run_due_timers(rendering: &Rendering<'_>) -> Result<(), JobError> {
     for _ in 0..2 {
         main_thread::metrics(rendering.session).await?;
+    }
+    Ok(())
+}
+
+/// Checks the conditions that the wait still needs, which must be true at once.
+///
+/// # Errors
+/// The refusal for the one that is not true when their time is over, in the page's time or in real time.
+async fn check_conditions(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> Result<(), JobError> {
+    let Some(left_ms) = left.condition_ms else { return Ok(()) };
+    let options = &rendering.job.options;
+    let unmet = match (&options.wait_for_selector, &options.wait_for_function) {
+        (Some(selector), _) if !elements::is_visible(rendering, selector).await? => {
+            Refusal::ElementNotVisible
+        }
+        (_, Some(function)) if !script::is_true(rendering, function).await? => Refusal::FunctionNotTrue,
+        _ => {
+            left.condition_ms = None;
+            return Ok(());
+        }
+    };
+    if left_ms <= 0.0 || Instant::now() + CONDITION_RESERVE >= rendering.deadline {
+        return Err(JobError::Refused(unmet));
     }
     Ok(())
 }
