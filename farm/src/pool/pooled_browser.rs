@@ -14,7 +14,7 @@ use platen_shared::{
 use tokio::sync::Notify;
 
 use super::{
-    running::Candidate,
+    running::PoolMember,
     warm_pages::{PAGE_BYTES, WarmPage, WarmPages},
 };
 use crate::{
@@ -276,7 +276,7 @@ impl Drop for PooledBrowser {
     }
 }
 
-impl Candidate for PooledBrowser {
+impl PoolMember for PooledBrowser {
     type Request = PageRequest;
     type Rank = (bool, bool, u32);
 

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    running::Candidate,
+    running::PoolMember,
     state::{Grant, MIN_RENDER_TIME, State, Waiter, wait_end},
 };
 use crate::{error::LaunchError, metrics::Occupancy};
@@ -29,13 +29,13 @@ pub(crate) fn has_time(deadline: Instant, needed: Duration) -> bool {
 }
 
 #[derive(Debug)]
-pub(crate) struct JobQueue<B: Candidate> {
+pub(crate) struct JobQueue<B: PoolMember> {
     state: Arc<Mutex<State<B>>>,
     /// The longest time for which a job waits.
     timeout: Duration,
 }
 
-impl<B: Candidate> Clone for JobQueue<B> {
+impl<B: PoolMember> Clone for JobQueue<B> {
     fn clone(&self) -> Self {
         Self { state: Arc::clone(&self.state), timeout: self.timeout }
     }
@@ -43,13 +43,13 @@ impl<B: Candidate> Clone for JobQueue<B> {
 
 /// A browser that one job has until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Lease<B: Candidate> {
+pub(crate) struct Lease<B: PoolMember> {
     queue: JobQueue<B>,
     pooled: Arc<B>,
     id: u64,
 }
 
-impl<B: Candidate> Lease<B> {
+impl<B: PoolMember> Lease<B> {
     /// Marks the job as long, so that another job may run in addition.
     pub(crate) fn mark_long(&self) {
         let mut state = self.queue.state();
@@ -58,7 +58,7 @@ impl<B: Candidate> Lease<B> {
     }
 }
 
-impl<B: Candidate> Deref for Lease<B> {
+impl<B: PoolMember> Deref for Lease<B> {
     type Target = Arc<B>;
 
     fn deref(&self) -> &Arc<B> {
@@ -66,13 +66,13 @@ impl<B: Candidate> Deref for Lease<B> {
     }
 }
 
-impl<B: Candidate> Drop for Lease<B> {
+impl<B: PoolMember> Drop for Lease<B> {
     fn drop(&mut self) {
         self.queue.state().end(self.id);
     }
 }
 
-impl<B: Candidate> JobQueue<B> {
+impl<B: PoolMember> JobQueue<B> {
     pub(super) fn new(slots: usize, queue: usize, timeout: Duration) -> Self {
         Self { state: Arc::new(Mutex::new(State::new(slots, queue))), timeout }
     }
@@ -181,14 +181,14 @@ impl<B: Candidate> JobQueue<B> {
 }
 
 /// A job that waits; removed from the queue when dropped.
-struct Position<'a, B: Candidate> {
+struct Position<'a, B: PoolMember> {
     queue: &'a JobQueue<B>,
     /// `None` for a job that waits ahead of the queue.
     ticket: Option<Ticket>,
     granted: oneshot::Receiver<Result<Grant<B>, Refusal>>,
 }
 
-impl<B: Candidate> Position<'_, B> {
+impl<B: PoolMember> Position<'_, B> {
     /// Waits until `until`; from `page_until` for any browser.
     async fn wait(mut self, page_until: Instant, until: Instant) -> Result<Lease<B>, Refusal> {
         let mut granted = timeout_at(page_until, &mut self.granted).await;
@@ -211,7 +211,7 @@ impl<B: Candidate> Position<'_, B> {
     }
 }
 
-impl<B: Candidate> Drop for Position<'_, B> {
+impl<B: PoolMember> Drop for Position<'_, B> {
     fn drop(&mut self) {
         let mut state = self.queue.state();
         // Grants are sent under this lock. So a job that is not in the queue has its grant in the channel,

@@ -10,7 +10,7 @@ use platen_shared::id::AccountId;
 use tokio::time::Instant;
 
 /// A browser that jobs can have.
-pub(crate) trait Candidate: Debug {
+pub(crate) trait PoolMember: Debug {
     type Request: Debug;
     type Rank: Ord;
 
@@ -103,7 +103,7 @@ impl<B> Running<B> {
     }
 }
 
-impl<B: Candidate> Running<B> {
+impl<B: PoolMember> Running<B> {
     /// Whether a new job is to wait because running jobs have the browsers that keep a page for it. A page that is not
     /// opened saves more CPU time than the wait costs, unless CPUs are idle meanwhile, as is likely while less than half of
     /// the slots are used.

@@ -18,7 +18,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::running::{Candidate, Running};
+use super::running::{PoolMember, Running};
 use crate::error::LaunchError;
 
 /// No job starts with less time until its deadline. A small page of an account that has a warm page takes about
@@ -32,7 +32,7 @@ const MAX_KEPT_TIME: Duration = Duration::from_secs(2);
 pub(super) const MAX_PAGE_WAIT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
-pub(super) struct State<B: Candidate> {
+pub(super) struct State<B: PoolMember> {
     pub(super) browsers: Vec<Arc<B>>,
     /// The failures of browsers that are wanted and whose latest start has failed, by their index.
     pub(super) failures: BTreeMap<usize, LaunchError>,
@@ -56,7 +56,7 @@ pub(super) struct Grant<B> {
 }
 
 #[derive(Debug)]
-pub(super) struct Waiter<B: Candidate> {
+pub(super) struct Waiter<B: PoolMember> {
     request: B::Request,
     pub(super) since: Instant,
     /// The instant until which it may wait for the browser that keeps a page for it.
@@ -66,7 +66,7 @@ pub(super) struct Waiter<B: Candidate> {
     grant: oneshot::Sender<Result<Grant<B>, Refusal>>,
 }
 
-impl<B: Candidate> Waiter<B> {
+impl<B: PoolMember> Waiter<B> {
     pub(super) fn new(
         request: B::Request,
         until: Instant,
@@ -91,7 +91,7 @@ pub(super) fn wait_end(deadline: Instant, timeout: Duration) -> Instant {
     now + time_left.saturating_sub(kept).min(timeout)
 }
 
-impl<B: Candidate> State<B> {
+impl<B: PoolMember> State<B> {
     pub(super) fn new(slots: usize, queue: usize) -> Self {
         Self {
             browsers: Vec::new(),

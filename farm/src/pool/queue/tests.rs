@@ -17,7 +17,7 @@ struct TestBrowser {
     keeps_page: AtomicBool,
 }
 
-impl Candidate for TestBrowser {
+impl PoolMember for TestBrowser {
     type Request = (AccountId, usize);
     type Rank = bool;
 
