@@ -94,7 +94,7 @@ impl Database {
     /// time is an error at once.
     pub(crate) async fn execute(
         &self,
-        flow: Flow,
+        flow: FlowId,
         sql: String,
         parameters: Vec<Value>,
     ) -> Result<Vec<Row>, DbError> {
@@ -106,7 +106,8 @@ impl Database {
                 Verdict::RefuseAndCheck => {
                     let database = self.clone();
                     tokio::spawn(async move {
-                        let check = database.reads.run(Flow::default(), Outage::CHECK.to_owned(), Vec::new());
+                        let check =
+                            database.reads.run(FlowId::default(), Outage::CHECK.to_owned(), Vec::new());
                         database.observed(check).await
                     });
                     Err(DbError::Outage)
@@ -155,7 +156,7 @@ impl Database {
 
     /// The rows of a statement of the server itself or of a command.
     pub(crate) async fn query(&self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
-        self.execute(Flow::default(), sql.to_owned(), parameters).await
+        self.execute(FlowId::default(), sql.to_owned(), parameters).await
     }
 
     /// The rows of one statement, which is sent again while the database is busy or absent.
@@ -172,9 +173,9 @@ async fn when_available<T>(run: impl AsyncFn() -> Result<T, DbError>) -> Result<
 /// Requests and statements that share their turns in a queue: those of one address. The default is that of
 /// the operator's commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Flow(u64);
+pub(crate) struct FlowId(u64);
 
-impl Flow {
+impl FlowId {
     /// The flow of whatever has this value.
     pub(crate) fn of(value: impl Hash) -> Self {
         let mut hasher = DefaultHasher::new();

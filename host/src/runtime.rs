@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     components::{Component, Settings},
-    db::{Database, Flow},
+    db::{Database, FlowId},
     metrics::Metrics,
 };
 use client::Client;
@@ -64,7 +64,7 @@ pub(crate) type ClientDisconnect = CancellationToken;
 pub(crate) struct RequestContext {
     pub(crate) client_disconnect: ClientDisconnect,
     /// The flow in whose turn its statements run.
-    pub(crate) flow: Flow,
+    pub(crate) flow: FlowId,
     /// The span of the request, of which statements and requests to farms are parts.
     pub(crate) trace: Option<Context>,
     /// Kept until the component responds, also if the client has disconnected before.

@@ -34,7 +34,7 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 use crate::{
     components::Component,
-    db::Flow,
+    db::FlowId,
     metrics::Metrics,
     runtime::{ComponentError, Handler, InstanceDrain, Isolation, RequestContext},
 };
@@ -207,7 +207,7 @@ impl Server {
         let hashing = takes_password.then(|| self.hashing.clone());
         let body = body.receive(&self.body_limits, hashing).await?;
         let arrived = Instant::now();
-        let flow = Flow::of(exchange.client);
+        let flow = FlowId::of(exchange.client);
         *place = Some(self.concurrency_limit.acquire(flow).await.inspect_err(|_| {
             self.metrics.rejected.inc();
         })?);

@@ -16,11 +16,11 @@ pub struct FairQueue<K, V> {
     capacity: usize,
     next_ticket: u64,
     /// The order of their turns. Each has at least one entry.
-    flows: VecDeque<Flow<K, V>>,
+    flows: VecDeque<FlowQueue<K, V>>,
 }
 
 #[derive(Debug)]
-struct Flow<K, V> {
+struct FlowQueue<K, V> {
     key: K,
     waiting: VecDeque<(Ticket, V)>,
 }
@@ -82,7 +82,7 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
     /// Removes the first entry of the next flow for which `may_run` is true, with this entry.
     pub fn pop(&mut self, may_run: impl Fn(&K, &V) -> bool) -> Option<(K, V)> {
         let may_run =
-            |flow: &Flow<K, V>| flow.waiting.front().is_some_and(|(_, first)| may_run(&flow.key, first));
+            |flow: &FlowQueue<K, V>| flow.waiting.front().is_some_and(|(_, first)| may_run(&flow.key, first));
         let index = self.flows.iter().position(may_run)?;
         let mut flow = self.flows.remove(index)?;
         let (_, value) = flow.waiting.pop_front().expect("a flow in the queue has an entry");
@@ -115,7 +115,8 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         match self.flows.iter_mut().find(|flow| flow.key == *key) {
             Some(flow) => flow.waiting.push_back((ticket, value)),
             None => {
-                self.flows.push_back(Flow { key: key.clone(), waiting: VecDeque::from([(ticket, value)]) });
+                self.flows
+                    .push_back(FlowQueue { key: key.clone(), waiting: VecDeque::from([(ticket, value)]) });
             }
         }
         ticket

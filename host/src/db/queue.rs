@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use platen_program::{FairQueue, Ticket};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-use super::{DbError, Flow, Row, Value};
+use super::{DbError, FlowId, Row, Value};
 
 /// How long a statement waits for its turn, and then for another process that writes: shorter than the deadline of a render,
 /// so that a claim that was not run is refused in time. A batch that takes longer no longer delays those after it, because
@@ -35,7 +35,7 @@ pub(super) struct StatementQueue {
 }
 
 struct State {
-    queued: FairQueue<Flow, Queued>,
+    queued: FairQueue<FlowId, Queued>,
     /// Tasks that take batches from the queue.
     runners: usize,
 }
@@ -59,7 +59,7 @@ impl StatementQueue {
     /// The rows of a statement. Dropping the future removes the statement if it still waits.
     pub(super) async fn run(
         self: &Arc<Self>,
-        flow: Flow,
+        flow: FlowId,
         sql: String,
         parameters: Vec<Value>,
     ) -> Result<Vec<Row>, DbError> {
@@ -76,7 +76,7 @@ impl StatementQueue {
         result.map_err(|_| DbError::Panicked)?
     }
 
-    fn push(self: &Arc<Self>, flow: Flow, queued: Queued) -> Result<Ticket, DbError> {
+    fn push(self: &Arc<Self>, flow: FlowId, queued: Queued) -> Result<Ticket, DbError> {
         let mut state = self.state.lock();
         let (ticket, evicted) = state.queued.join(&flow, queued).map_err(|_| DbError::Busy)?;
         if let Some((_, evicted)) = evicted {

@@ -27,7 +27,7 @@ use super::{
     request_head::ClientAddress,
     server_error::ServerError,
 };
-use crate::{db::Flow, metrics::Metrics, runtime::ClientDisconnect};
+use crate::{db::FlowId, metrics::Metrics, runtime::ClientDisconnect};
 
 pub(super) struct Exchange {
     pub(super) connection: Arc<Connection>,
@@ -65,7 +65,7 @@ impl Exchange {
         hashing: Option<&ConcurrencyLimit>,
     ) -> Result<(), ServerError> {
         let Some(hashing) = hashing else { return Ok(()) };
-        let place = hashing.acquire(Flow::of(self.client)).await?;
+        let place = hashing.acquire(FlowId::of(self.client)).await?;
         *self.hashing_place.lock() = Some(place);
         Ok(())
     }

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{request_head::ClientAddress, server_error::ServerError};
-use crate::db::Flow;
+use crate::db::FlowId;
 
 /// For what a request waits for; most clients give up or retry soon after it. Every client has as much for a body or a
 /// response, however slow it is: the largest files take less with 50 Mbit/s.
@@ -113,7 +113,7 @@ pub(super) struct ConcurrencyLimit(Arc<Mutex<Places>>);
 
 struct Places {
     free: usize,
-    queue: FairQueue<Flow, oneshot::Sender<Place>>,
+    queue: FairQueue<FlowId, oneshot::Sender<Place>>,
 }
 
 impl ConcurrencyLimit {
@@ -122,7 +122,7 @@ impl ConcurrencyLimit {
     }
 
     /// Waits for the turn of a request of a flow.
-    pub(super) async fn acquire(&self, flow: Flow) -> Result<Place, ServerError> {
+    pub(super) async fn acquire(&self, flow: FlowId) -> Result<Place, ServerError> {
         let (sender, receiver) = oneshot::channel();
         let ticket = {
             let mut places = self.0.lock();
@@ -211,10 +211,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_with_many_requests_does_not_delay_another_one() {
         let limit = ConcurrencyLimit::new(1, 99);
-        let first = limit.acquire(Flow::of(1)).await.ok();
+        let first = limit.acquire(FlowId::of(1)).await.ok();
         let order = Mutex::new(Vec::new());
         let request = async |client| {
-            let _place = limit.acquire(Flow::of(client)).await.ok().unwrap();
+            let _place = limit.acquire(FlowId::of(client)).await.ok().unwrap();
             order.lock().push(client);
         };
         let requests = join_all([1, 1, 1, 1, 1, 1, 2].map(request));
@@ -229,10 +229,10 @@ mod tests {
     async fn a_request_waits_for_a_time_and_only_if_the_queue_has_space() {
         let limit = ConcurrencyLimit::new(0, 2);
         let began = Instant::now();
-        let requests = join_all([1, 1].map(|client| limit.acquire(Flow::of(client))));
+        let requests = join_all([1, 1].map(|client| limit.acquire(FlowId::of(client))));
         let mut requests = std::pin::pin!(requests);
         assert!((&mut requests).now_or_never().is_none());
-        assert!(limit.acquire(Flow::of(1)).await.is_err());
+        assert!(limit.acquire(FlowId::of(1)).await.is_err());
         assert_eq!((began.elapsed(), state(&limit)), (Duration::ZERO, (2, 0)));
         assert!(requests.await.iter().all(Result::is_err));
         assert_eq!((began.elapsed(), state(&limit)), (WAIT_TIMEOUT, (0, 0)));
@@ -241,9 +241,9 @@ mod tests {
     #[tokio::test]
     async fn a_place_of_a_request_that_was_cancelled_is_passed_on() {
         let limit = ConcurrencyLimit::new(1, 9);
-        let first = limit.acquire(Flow::of(1)).await.ok();
-        let mut second = Box::pin(limit.acquire(Flow::of(1)));
-        let mut third = Box::pin(limit.acquire(Flow::of(2)));
+        let first = limit.acquire(FlowId::of(1)).await.ok();
+        let mut second = Box::pin(limit.acquire(FlowId::of(1)));
+        let mut third = Box::pin(limit.acquire(FlowId::of(2)));
         assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
         // The second gets the place and does not take it.
         drop(first);

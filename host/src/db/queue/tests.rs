@@ -28,16 +28,16 @@ fn answer(batch: Vec<Queued>) {
     }
 }
 
-async fn run(queue: &Arc<StatementQueue>, flow: Flow, name: &str) -> Result<Vec<Row>, DbError> {
+async fn run(queue: &Arc<StatementQueue>, flow: FlowId, name: &str) -> Result<Vec<Row>, DbError> {
     queue.run(flow, name.to_owned(), vec![]).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn flows_are_served_in_turn() {
     let (queue, started) = queue();
-    let mut busy = Box::pin(join_all((0..4).map(|_| run(&queue, Flow::of("busy"), "busy"))));
+    let mut busy = Box::pin(join_all((0..4).map(|_| run(&queue, FlowId::of("busy"), "busy"))));
     assert!(poll!(&mut busy).is_pending());
-    let (one, other) = (Flow::of("one"), Flow::of("other"));
+    let (one, other) = (FlowId::of("one"), FlowId::of("other"));
     let others = join_all([run(&queue, one, "one"), run(&queue, one, "one"), run(&queue, other, "other")]);
     let (busy, others) = tokio::join!(busy, others);
     assert!(busy.into_iter().chain(others).all(|result| result.is_ok()));
@@ -49,15 +49,15 @@ async fn flows_are_served_in_turn() {
 #[tokio::test(start_paused = true)]
 async fn a_statement_whose_caller_has_gone_is_not_run_unless_it_has_begun() {
     let (queue, started) = queue();
-    let mut running = Box::pin(run(&queue, Flow::of(1), "running"));
-    let mut abandoned = Box::pin(run(&queue, Flow::of(1), "abandoned"));
-    let mut alone = Box::pin(run(&queue, Flow::of(2), "alone in its flow"));
+    let mut running = Box::pin(run(&queue, FlowId::of(1), "running"));
+    let mut abandoned = Box::pin(run(&queue, FlowId::of(1), "abandoned"));
+    let mut alone = Box::pin(run(&queue, FlowId::of(2), "alone in its flow"));
     for statement in [&mut running, &mut abandoned, &mut alone] {
         assert!(poll!(statement).is_pending());
     }
     sleep(Duration::from_millis(1)).await;
     drop((running, abandoned, alone));
-    run(&queue, Flow::of(2), "last").await.unwrap();
+    run(&queue, FlowId::of(2), "last").await.unwrap();
     assert_eq!(*started.lock(), ["running", "last"]);
 }
 
@@ -65,7 +65,7 @@ async fn a_statement_whose_caller_has_gone_is_not_run_unless_it_has_begun() {
 async fn a_statement_that_waits_too_long_is_refused_and_never_run() {
     let (queue, started) = queue();
     let began = Instant::now();
-    let results = join_all((0..20).map(|number| run(&queue, Flow::of(number), "x"))).await;
+    let results = join_all((0..20).map(|number| run(&queue, FlowId::of(number), "x"))).await;
     let refused = results.iter().filter(|result| matches!(result, Err(DbError::Busy))).count();
     assert_eq!(began.elapsed().as_secs(), TURN_TIMEOUT.as_secs());
     sleep(Duration::from_mins(1)).await;
@@ -76,12 +76,12 @@ async fn a_statement_that_waits_too_long_is_refused_and_never_run() {
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_drops_a_statement_of_the_flow_with_the_most() {
     let (queue, _) = queue();
-    let flow = Flow::default();
+    let flow = FlowId::default();
     let mut waiting = Box::pin(join_all((1..MAX_QUEUED).map(|_| run(&queue, flow, "x"))));
     let mut last = Box::pin(run(&queue, flow, "x"));
     assert!(poll!(&mut waiting).is_pending() && poll!(&mut last).is_pending());
     assert!(matches!(run(&queue, flow, "x").now_or_never(), Some(Err(DbError::Busy))));
-    let mut other = Box::pin(run(&queue, Flow::of("other"), "x"));
+    let mut other = Box::pin(run(&queue, FlowId::of("other"), "x"));
     assert!(poll!(&mut other).is_pending());
     assert!(matches!(last.now_or_never(), Some(Err(DbError::Busy))));
 }
@@ -99,10 +99,10 @@ async fn a_stalled_batch_does_not_block_those_after_it() {
     let began = Instant::now();
     let stalled = tokio::spawn({
         let queue = Arc::clone(&queue);
-        async move { run(&queue, Flow::default(), "x").await }
+        async move { run(&queue, FlowId::default(), "x").await }
     });
     sleep(Duration::from_secs(1)).await;
-    run(&queue, Flow::default(), "x").await.unwrap();
+    run(&queue, FlowId::default(), "x").await.unwrap();
     assert_eq!(began.elapsed().as_secs(), TURN_TIMEOUT.as_secs());
     stalled.await.unwrap().unwrap();
     assert_eq!(began.elapsed().as_secs(), 60);
@@ -118,6 +118,6 @@ async fn a_panic_fails_its_statement_only() {
             answer(batch);
         })
     });
-    assert!(matches!(run(&queue, Flow::default(), "x").await, Err(DbError::Panicked)));
-    run(&queue, Flow::default(), "x").await.unwrap();
+    assert!(matches!(run(&queue, FlowId::default(), "x").await, Err(DbError::Panicked)));
+    run(&queue, FlowId::default(), "x").await.unwrap();
 }
