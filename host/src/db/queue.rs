@@ -64,9 +64,9 @@ impl StatementQueue {
         parameters: Vec<Value>,
     ) -> Result<Vec<Row>, DbError> {
         let (reply, mut result) = oneshot::channel();
-        let place = Place { queue: self, ticket: self.push(flow, Queued { sql, parameters, reply })? };
+        let position = Position { queue: self, ticket: self.push(flow, Queued { sql, parameters, reply })? };
         let waited = timeout(TURN_TIMEOUT, &mut result).await;
-        if waited.is_err() && place.leave() {
+        if waited.is_err() && position.leave() {
             return Err(DbError::Busy);
         }
         let result = match waited {
@@ -108,20 +108,20 @@ impl StatementQueue {
     }
 }
 
-/// The place of a statement in the queue, which it leaves when this is dropped.
-struct Place<'a> {
+/// The position of a statement in the queue, which it leaves when this is dropped.
+struct Position<'a> {
     queue: &'a StatementQueue,
     ticket: Ticket,
 }
 
-impl Place<'_> {
+impl Position<'_> {
     /// Whether the statement still waited. It has not been run then, and never will be.
     fn leave(&self) -> bool {
         self.queue.state.lock().queued.remove(self.ticket).is_some()
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Position<'_> {
     fn drop(&mut self) {
         self.leave();
     }
