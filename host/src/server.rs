@@ -40,7 +40,7 @@ use crate::{
 };
 use connection::Connection;
 use exchange::{Exchange, ResponseBody, UnsentResponses};
-use limits::{AddressLimit, ConcurrencyLimit, Place};
+use limits::{AddressLimit, ConcurrencyLimit, Permit};
 use request_body::{ArrivingBody, BodyLimits};
 use request_head::ClientAddress;
 use server_error::ServerError;
@@ -154,7 +154,7 @@ impl Server {
         let dispatched = match component {
             Some((_, handler)) => {
                 let trace = telemetry::context(&span);
-                self.dispatch(request, handler, trace, &exchange, &mut body.place).await
+                self.dispatch(request, handler, trace, &exchange, &mut body.permit).await
             }
             None if is_own => {
                 let is_draining = self.draining.is_cancelled();
@@ -199,7 +199,7 @@ impl Server {
         handler: &Handler,
         trace: Option<Context>,
         exchange: &Arc<Exchange>,
-        place: &mut Option<Place>,
+        permit: &mut Option<Permit>,
     ) -> Result<Response<WasiBody>, ServerError> {
         request_head::prepare(&mut request, exchange.connection.peer)?;
         let (mut head, body) = request.into_parts();
@@ -208,7 +208,7 @@ impl Server {
         let body = body.receive(&self.body_limits, hashing).await?;
         let arrived = Instant::now();
         let flow = FlowId::of(exchange.client);
-        *place = Some(self.concurrency_limit.acquire(flow).await.inspect_err(|_| {
+        *permit = Some(self.concurrency_limit.acquire(flow).await.inspect_err(|_| {
             self.metrics.rejected.inc();
         })?);
         head.headers.insert(AGE_MS, milliseconds(body.waited + arrived.elapsed()).into());
@@ -224,14 +224,14 @@ impl Server {
         let key = self.valid_keys.mark(&mut head.headers);
         let request = Request::from_parts(head, body.body);
         let client_disconnect = exchange.client_disconnect.clone();
-        let until_response: Arc<dyn Any + Send + Sync> = Arc::clone(&exchange.hashing_place) as _;
+        let until_response: Arc<dyn Any + Send + Sync> = Arc::clone(&exchange.hashing_permit) as _;
         let context = RequestContext { client_disconnect, flow, trace, until_response: Some(until_response) };
         let response = handler.handle(request, isolation, context).await;
         if let (Some(key), Ok(response)) = (key, &response) {
             self.valid_keys.learn(key, response.status(), response.headers());
         }
         exchange.responded.cancel();
-        exchange.hashing_place.lock().take();
+        exchange.hashing_permit.lock().take();
         // Also if the component responded: it did not get the body that the client announced.
         if let Some(error) = exchange.body_error.get() {
             if *error == ServerError::TooManyRequests {

@@ -72,9 +72,9 @@ impl Server {
         {
             tracing::warn!(count, "--max-connections is reached: new connections wait");
         }
-        let place = Arc::clone(&self.connections).acquire_owned().await.ok();
+        let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
         match listener.accept().await {
-            Ok((stream, peer)) => self.begin(stream, peer, place),
+            Ok((stream, peer)) => self.begin(stream, peer, permit),
             Err(error) => {
                 if let Some(count) = self.warnings.accept.record() {
                     tracing::warn!(error = error_chain(&error), count, "cannot accept connections");
@@ -85,8 +85,8 @@ impl Server {
     }
 
     /// Serves a connection, or refuses it if its address has too many.
-    fn begin(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, place: Option<OwnedSemaphorePermit>) {
-        let Some(share) = self.connections_by_address.share(peer.ip().into()) else {
+    fn begin(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, permit: Option<OwnedSemaphorePermit>) {
+        let Some(of_address) = self.connections_by_address.try_acquire(peer.ip().into()) else {
             self.metrics.connections_refused.inc();
             if let Some(count) = self.warnings.refused.record() {
                 tracing::warn!(count, address = %peer.ip(), "connections refused: too many from one address");
@@ -109,7 +109,7 @@ impl Server {
             let aborted = connection.aborted.clone();
             let _ = aborted.run_until_cancelled(server.serve_connection(stream, Arc::new(connection))).await;
             server.metrics.connections.dec();
-            drop((place, share));
+            drop((permit, of_address));
         });
     }
 

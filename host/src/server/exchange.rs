@@ -23,7 +23,7 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{
     connection::Connection,
-    limits::{ConcurrencyLimit, Place, WAIT_TIMEOUT},
+    limits::{ConcurrencyLimit, Permit, WAIT_TIMEOUT},
     request_head::ClientAddress,
     server_error::ServerError,
 };
@@ -42,7 +42,7 @@ pub(super) struct Exchange {
     /// The permit for the memory of a large body in the component.
     pub(super) upload_permits: Mutex<Option<OwnedSemaphorePermit>>,
     /// The right to have a password hashed, from the end of the body on.
-    pub(super) hashing_place: Arc<Mutex<Option<Place>>>,
+    pub(super) hashing_permit: Arc<Mutex<Option<Permit>>>,
 }
 
 impl Exchange {
@@ -55,18 +55,18 @@ impl Exchange {
             is_received: AtomicBool::new(false),
             body_error: OnceLock::new(),
             upload_permits: Mutex::default(),
-            hashing_place: Arc::default(),
+            hashing_permit: Arc::default(),
         }
     }
 
     /// Waits for the right to have a password hashed, if the request has one.
-    pub(super) async fn await_hashing_place(
+    pub(super) async fn await_hashing_permit(
         &self,
         hashing: Option<&ConcurrencyLimit>,
     ) -> Result<(), ServerError> {
         let Some(hashing) = hashing else { return Ok(()) };
-        let place = hashing.acquire(FlowId::of(self.client)).await?;
-        *self.hashing_place.lock() = Some(place);
+        let permit = hashing.acquire(FlowId::of(self.client)).await?;
+        *self.hashing_permit.lock() = Some(permit);
         Ok(())
     }
 }
@@ -78,7 +78,7 @@ pub(super) struct ResponseBody {
     remaining: Option<u64>,
     complete: bool,
     /// Kept until the response is sent.
-    pub(super) place: Option<Place>,
+    pub(super) permit: Option<Permit>,
     exchange: Arc<Exchange>,
     metrics: Arc<Metrics>,
     unsent: Option<Arc<Transfer>>,
@@ -90,7 +90,7 @@ impl ResponseBody {
         metrics.in_flight.inc();
         exchange.connection.has_request.store(true, Ordering::Release);
         let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-        Self { body, remaining: None, complete: false, place: None, exchange, metrics, unsent: None }
+        Self { body, remaining: None, complete: false, permit: None, exchange, metrics, unsent: None }
     }
 
     /// Gives the exchange a body. One that is not `sent`, as the response to a HEAD request, is complete with its head.

@@ -32,8 +32,8 @@ pub(super) const INSTANCE_DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the database and the farm may take to respond to a check, and how long its result is used for further ones.
 pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A limit in all and for each address. The shares of all addresses together do not exceed the limit, and no share exceeds
-/// that of one address.
+/// A limit in all and for each address. All permits together do not exceed the limit, and those of one address do not exceed
+/// its own.
 pub(super) struct AddressLimit {
     max: usize,
     max_per_address: usize,
@@ -55,7 +55,7 @@ impl AddressLimit {
     }
 
     /// One of the limit, if there is one left.
-    pub(super) fn share(self: &Arc<Self>, address: ClientAddress) -> Option<Share> {
+    pub(super) fn try_acquire(self: &Arc<Self>, address: ClientAddress) -> Option<AddressPermit> {
         let mut taken = self.taken.lock();
         let own = taken.by_address.get(&address).copied().unwrap_or(0);
         if taken.all >= self.max || own >= self.max_per_address {
@@ -63,20 +63,20 @@ impl AddressLimit {
         }
         taken.all += 1;
         taken.by_address.insert(address, own + 1);
-        Some(Share { limit: Arc::clone(self), address })
+        Some(AddressPermit { limit: Arc::clone(self), address })
     }
 
     /// One of the limit, for which this waits.
-    pub(super) async fn awaited_share(
+    pub(super) async fn acquire(
         self: &Arc<Self>,
         address: ClientAddress,
-    ) -> Result<Share, ServerError> {
+    ) -> Result<AddressPermit, ServerError> {
         let waiting = async {
             loop {
                 let mut released = std::pin::pin!(self.released.notified());
                 released.as_mut().enable();
-                if let Some(share) = self.share(address) {
-                    return share;
+                if let Some(permit) = self.try_acquire(address) {
+                    return permit;
                 }
                 released.await;
             }
@@ -86,12 +86,12 @@ impl AddressLimit {
 }
 
 /// One connection or upload of a limit, until this is dropped.
-pub(super) struct Share {
+pub(super) struct AddressPermit {
     limit: Arc<AddressLimit>,
     address: ClientAddress,
 }
 
-impl Drop for Share {
+impl Drop for AddressPermit {
     fn drop(&mut self) {
         let mut taken = self.limit.taken.lock();
         taken.all -= 1;
@@ -109,61 +109,61 @@ impl Drop for Share {
 /// Limits the requests that components handle at once. Flows are served in turn; a request is refused at once when the queue
 /// is full.
 #[derive(Clone)]
-pub(super) struct ConcurrencyLimit(Arc<Mutex<Places>>);
+pub(super) struct ConcurrencyLimit(Arc<Mutex<Permits>>);
 
-struct Places {
+struct Permits {
     free: usize,
-    queue: FairQueue<FlowId, oneshot::Sender<Place>>,
+    queue: FairQueue<FlowId, oneshot::Sender<Permit>>,
 }
 
 impl ConcurrencyLimit {
     pub(super) fn new(free: usize, max_queued: usize) -> Self {
-        Self(Arc::new(Mutex::new(Places { free, queue: FairQueue::new(max_queued) })))
+        Self(Arc::new(Mutex::new(Permits { free, queue: FairQueue::new(max_queued) })))
     }
 
     /// Waits for the turn of a request of a flow.
-    pub(super) async fn acquire(&self, flow: FlowId) -> Result<Place, ServerError> {
+    pub(super) async fn acquire(&self, flow: FlowId) -> Result<Permit, ServerError> {
         let (sender, receiver) = oneshot::channel();
         let ticket = {
-            let mut places = self.0.lock();
-            if places.free > 0 {
-                places.free -= 1;
-                return Ok(Place(Arc::clone(&self.0)));
+            let mut permits = self.0.lock();
+            if permits.free > 0 {
+                permits.free -= 1;
+                return Ok(Permit(Arc::clone(&self.0)));
             }
-            places.queue.join(&flow, sender).map_err(|_| ServerError::TooManyRequests)?.0
+            permits.queue.join(&flow, sender).map_err(|_| ServerError::TooManyRequests)?.0
         };
-        let _queued = Queued { places: &self.0, ticket };
+        let _position = Position { permits: &self.0, ticket };
         // The sender is dropped if another flow takes the space in the queue.
         timeout(WAIT_TIMEOUT, receiver).await.ok().and_then(Result::ok).ok_or(ServerError::TooManyRequests)
     }
 }
 
 /// A request in the queue, which leaves it when this is dropped.
-struct Queued<'a> {
-    places: &'a Mutex<Places>,
+struct Position<'a> {
+    permits: &'a Mutex<Permits>,
     ticket: Ticket,
 }
 
-impl Drop for Queued<'_> {
+impl Drop for Position<'_> {
     fn drop(&mut self) {
-        self.places.lock().queue.remove(self.ticket);
+        self.permits.lock().queue.remove(self.ticket);
     }
 }
 
 /// The right to be handled by a component.
-pub(super) struct Place(Arc<Mutex<Places>>);
+pub(super) struct Permit(Arc<Mutex<Permits>>);
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let next = {
-            let mut places = self.0.lock();
-            let Some((_, next)) = places.queue.pop(|_, _| true) else {
-                places.free += 1;
+            let mut permits = self.0.lock();
+            let Some((_, next)) = permits.queue.pop(|_, _| true) else {
+                permits.free += 1;
                 return;
             };
             next
         };
-        // If the request was cancelled, the place is dropped here, and the next one gets it.
+        // If the request was cancelled, the permit is dropped here, and the next one gets it.
         let _ = next.send(Self(Arc::clone(&self.0)));
     }
 }
@@ -184,9 +184,9 @@ mod tests {
     #[test]
     fn all_addresses_and_each_one_are_limited() {
         let limit = AddressLimit::new(3, Some(2));
-        let shares = [1, 1, 1, 2, 2].map(|last| limit.share(address(last)));
-        assert_eq!(shares.each_ref().map(Option::is_some), [true, true, false, true, false]);
-        drop(shares);
+        let permits = [1, 1, 1, 2, 2].map(|last| limit.try_acquire(address(last)));
+        assert_eq!(permits.each_ref().map(Option::is_some), [true, true, false, true, false]);
+        drop(permits);
         let taken = limit.taken.lock();
         assert_eq!((taken.all, taken.by_address.len()), (0, 0));
     }
@@ -194,18 +194,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_is_waited_for() {
         let limit = AddressLimit::new(9, Some(1));
-        let first = limit.awaited_share(address(1)).await.unwrap();
-        let _other = limit.awaited_share(address(2)).now_or_never().unwrap().unwrap();
-        assert!(limit.awaited_share(address(1)).await.is_err());
-        let mut second = Box::pin(limit.awaited_share(address(1)));
+        let first = limit.acquire(address(1)).await.unwrap();
+        let _other = limit.acquire(address(2)).now_or_never().unwrap().unwrap();
+        assert!(limit.acquire(address(1)).await.is_err());
+        let mut second = Box::pin(limit.acquire(address(1)));
         assert!((&mut second).now_or_never().is_none());
         drop(first);
         second.await.unwrap();
     }
 
     fn state(limit: &ConcurrencyLimit) -> (usize, usize) {
-        let places = limit.0.lock();
-        (places.queue.len(), places.free)
+        let permits = limit.0.lock();
+        (permits.queue.len(), permits.free)
     }
 
     #[tokio::test(start_paused = true)]
@@ -214,7 +214,7 @@ mod tests {
         let first = limit.acquire(FlowId::of(1)).await.ok();
         let order = Mutex::new(Vec::new());
         let request = async |client| {
-            let _place = limit.acquire(FlowId::of(client)).await.ok().unwrap();
+            let _permit = limit.acquire(FlowId::of(client)).await.ok().unwrap();
             order.lock().push(client);
         };
         let requests = join_all([1, 1, 1, 1, 1, 1, 2].map(request));
@@ -239,13 +239,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_of_a_request_that_was_cancelled_is_passed_on() {
+    async fn a_permit_of_a_request_that_was_cancelled_is_passed_on() {
         let limit = ConcurrencyLimit::new(1, 9);
         let first = limit.acquire(FlowId::of(1)).await.ok();
         let mut second = Box::pin(limit.acquire(FlowId::of(1)));
         let mut third = Box::pin(limit.acquire(FlowId::of(2)));
         assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
-        // The second gets the place and does not take it.
+        // The second gets the permit and does not take it.
         drop(first);
         drop(second);
         drop(third.await);

@@ -25,7 +25,7 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{
     exchange::Exchange,
-    limits::{AddressLimit, BODY_TIMEOUT, ConcurrencyLimit, Share, WAIT_TIMEOUT},
+    limits::{AddressLimit, AddressPermit, BODY_TIMEOUT, ConcurrencyLimit, WAIT_TIMEOUT},
     server_error::ServerError,
 };
 
@@ -137,7 +137,7 @@ impl ArrivingBody {
         if announced <= MAX_SMALL_BODY_BYTES as u64 {
             while available.len() <= MAX_SMALL_BODY_BYTES {
                 let Some(data) = self.next().await? else {
-                    self.exchange.await_hashing_place(hashing.as_ref()).await?;
+                    self.exchange.await_hashing_permit(hashing.as_ref()).await?;
                     let bytes = Some(available.len());
                     let body = body(available, memory, None::<std::future::Pending<_>>);
                     return Ok(RequestBody { body, bytes, waited: Duration::ZERO });
@@ -147,7 +147,7 @@ impl ArrivingBody {
             }
         }
         let arrived = Instant::now();
-        let upload = limits.uploads.awaited_share(self.exchange.client).await?;
+        let upload = limits.uploads.acquire(self.exchange.client).await?;
         let body = body(available, memory, Some(self.rest(Arc::clone(limits), upload, hashing)));
         Ok(RequestBody { body, bytes: None, waited: arrived.elapsed() })
     }
@@ -156,7 +156,7 @@ impl ArrivingBody {
     async fn rest(
         mut self,
         limits: Arc<BodyLimits>,
-        upload: Share,
+        upload: AddressPermit,
         hashing: Option<ConcurrencyLimit>,
     ) -> Result<BytesMut, Error> {
         let exchange = Arc::clone(&self.exchange);
@@ -174,7 +174,7 @@ impl ArrivingBody {
             let permits = timeout(WAIT_TIMEOUT, permits).await.ok().and_then(Result::ok);
             *exchange.upload_permits.lock() = Some(permits.ok_or(ServerError::TooManyRequests)?);
             drop(upload);
-            exchange.await_hashing_place(hashing.as_ref()).await?;
+            exchange.await_hashing_permit(hashing.as_ref()).await?;
             Ok(rest)
         };
         // After the response nothing is passed on.
