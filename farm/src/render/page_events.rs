@@ -164,7 +164,12 @@ impl<'a> PageEventHandler<'a> {
             EventAttachedToTarget::IDENTIFIER => event
                 .parse::<EventAttachedToTarget>()
                 .map_or(Ok(()), |worker| start_worker(self.session, worker.session_id, self.user_agent))?,
-            EventDetachedFromTarget::IDENTIFIER => self.on_worker_end(event.parse().ok().as_ref()),
+            EventDetachedFromTarget::IDENTIFIER => {
+                if let Ok(detached) = event.parse::<EventDetachedFromTarget>() {
+                    self.requests.end_of_worker(detached.session_id.as_ref());
+                    self.record_requests(true);
+                }
+            }
             EventRequestPaused::IDENTIFIER => {
                 navigations::on_paused(self.session, self.main_frame, &event.parse()?)?;
             }
@@ -217,13 +222,6 @@ impl<'a> PageEventHandler<'a> {
         };
         if let Some(counted) = self.requests.end(&ended.request_id) {
             self.record_requests(counted);
-        }
-    }
-
-    fn on_worker_end(&mut self, detached: Option<&EventDetachedFromTarget>) {
-        if let Some(detached) = detached {
-            self.requests.end_of_worker(detached.session_id.as_ref());
-            self.record_requests(true);
         }
     }
 
