@@ -105,15 +105,6 @@ pub(super) struct PageActivity {
     pub(super) budget_expired: u64,
 }
 
-impl DocumentState {
-    fn has_reached(&self, milestone: WaitUntil) -> bool {
-        match milestone {
-            WaitUntil::DomContentLoaded => self.parsed,
-            WaitUntil::Load | WaitUntil::NetworkIdle => self.loaded,
-        }
-    }
-}
-
 impl NavigationState {
     /// A navigation that was requested does not begin. If a document was loading, a form has stopped that.
     pub(super) fn give_up(&mut self) {
@@ -125,11 +116,6 @@ impl RequestState {
     fn ignored(&self, now: Instant) -> usize {
         let is_over = self.since.is_none_or(|since| now >= since + WORKER_SCRIPT_TIMEOUT);
         if is_over { self.worker_scripts } else { 0 }
-    }
-
-    /// Whether one is in progress whose end is reported.
-    fn is_any_open(&self, now: Instant) -> bool {
-        self.open > self.ignored(now)
     }
 
     /// Whether none is in progress for which the network is not idle.
@@ -171,7 +157,10 @@ impl LoadState {
     }
 
     pub(super) fn has_reached(&self, milestone: WaitUntil) -> bool {
-        self.document.has_reached(milestone)
+        match milestone {
+            WaitUntil::DomContentLoaded => self.document.parsed,
+            WaitUntil::Load | WaitUntil::NetworkIdle => self.document.loaded,
+        }
     }
 
     pub(super) fn is_between_documents(&self, milestone: WaitUntil) -> bool {
@@ -181,7 +170,7 @@ impl LoadState {
 
     /// Whether a request is in progress whose end is reported.
     pub(super) fn is_requesting(&self, now: Instant) -> bool {
-        self.requests.is_any_open(now)
+        self.requests.open > self.requests.ignored(now)
     }
 
     /// Whether something happens that takes real time: a request is in progress, or something that virtual time does not stop.

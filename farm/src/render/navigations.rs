@@ -23,7 +23,7 @@ use crate::{egress::JobEgress, error::JobError};
 pub(super) const MAX_NAVIGATIONS: u32 = 5;
 
 /// The navigation of the main frame that is in progress, and the number of those that led to a document.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Navigations {
     is_scheduled: bool,
     /// The renderer has requested it, and the browser process has not started it yet.
@@ -36,12 +36,7 @@ pub(super) struct Navigations {
 impl Navigations {
     /// `has_url` says that the job's document is the result of a navigation.
     pub(super) fn new(has_url: bool) -> Self {
-        Self {
-            is_scheduled: false,
-            is_requested: false,
-            is_started: false,
-            left: MAX_NAVIGATIONS + u32::from(has_url),
-        }
+        Self { left: MAX_NAVIGATIONS + u32::from(has_url), ..Self::default() }
     }
 
     /// Whether the main frame navigates after an event; `None` if the event is about something else.

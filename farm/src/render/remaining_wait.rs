@@ -89,15 +89,9 @@ pub(super) struct RemainingWait {
 impl RemainingWait {
     /// The wait of a job whose document has reached its milestone: at least `wait_ms` after that.
     pub(super) fn new(rendering: &Rendering<'_>, wait_ms: f64) -> Self {
-        let awaited = rendering.awaited(wait_ms);
-        let last = rendering.last_wait();
-        let wait = Self::begin(
-            rendering.waits_for_idle_network(),
-            wait_ms,
-            awaited == Awaited::Condition,
-            last,
-            rendering.deadline,
-        );
+        let condition = rendering.awaited(wait_ms) == Awaited::Condition;
+        let (last, deadline) = (rendering.last_wait(), rendering.deadline);
+        let wait = Self::begin(rendering.waits_for_idle_network(), wait_ms, condition, last, deadline);
         Self { since: rendering.load_state().requests.since, ..wait }
     }
 
