@@ -17,6 +17,7 @@ mod page_lease;
 mod prepare;
 mod remaining_wait;
 mod rendering;
+mod resources;
 mod script;
 mod settle;
 mod stall;

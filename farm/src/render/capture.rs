@@ -10,7 +10,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::emulation::{
 };
 use platen_shared::job::Output;
 
-use super::{frame_loop, main_thread, prepare, rendering::Rendering};
+use super::{main_thread, prepare, rendering::Rendering, resources};
 use crate::{begin_frames::FrameTime, error::JobError};
 
 /// Captures the page in its current state.
@@ -20,7 +20,7 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>) -> Result<Bytes, JobE
         && prepare::put_style_last(rendering, css).await?
         && matches!(options.output, Output::Image(_))
     {
-        show_changes(rendering).await?;
+        resources::show_changes(rendering).await?;
     }
     match &options.output {
         Output::Image(image) => image::capture(rendering, image).await,
@@ -69,17 +69,9 @@ const MAX_FRAMES: u32 = 50;
 async fn show_outside(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     let changes = rendering.evaluate_isolated(&format!("{OUTSIDE}, own.outside.show()")).await?;
     if changes.is_some_and(|count| count != 0) {
-        show_changes(rendering).await?;
+        resources::show_changes(rendering).await?;
     }
     Ok(())
-}
-
-/// Draws what a script has changed, and waits for the resources that this needs.
-async fn show_changes(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    if rendering.has_begin_frame_control() && !rendering.clock.in_virtual_time {
-        main_thread::run_frame(rendering, FrameTime::Same).await?;
-    }
-    frame_loop::settle_resources(rendering).await
 }
 
 /// Keeps the look of a page with scripts in one of its documents.

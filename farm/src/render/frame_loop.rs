@@ -1,7 +1,4 @@
-//! Frames of a page while a step of its job is awaited, or the fonts, images and style sheets that it draws.
-//!
-//! The `load` event does not wait for resources that only the layout requests, such as fonts and background
-//! images of an external style sheet. Printing waits for them, and so does every other capture.
+//! Frames of a page while a step of its job is awaited.
 //!
 //! Invariant: during a step the page has frames, so its animation callbacks, observers, transitions and lazy
 //! images progress. A browser without begin-frame control draws them itself.
@@ -15,12 +12,12 @@ use std::{
 };
 
 use platen_cdp::CdpError;
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{
-    load_state::reach,
     main_thread::{self, FRAME_PAUSE},
     rendering::Rendering,
+    resources::RESOURCE_TIMEOUT,
     virtual_time::VirtualTimeDriver,
 };
 use crate::{
@@ -147,57 +144,5 @@ async fn race<T>(
         biased;
         done = step => done,
         stopped = frames => stopped.map(|never| match never {}),
-    }
-}
-
-/// How long resources are waited for. After the same time a browser shows text in a fallback font
-/// (<https://drafts.csswg.org/css-fonts/#font-display-desc>).
-const RESOURCE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Frames that are run after resources have loaded; each may make the page request more.
-const MAX_RESOURCE_FRAMES: u32 = 3;
-
-/// Waits for the resources that are loading now, except those that [`Rendering::give_up_drawn`] gave up.
-pub(super) async fn wait_for_resources(rendering: &mut Rendering<'_>) {
-    wait_for_resources_until(rendering, rendering.until(RESOURCE_TIMEOUT)).await;
-}
-
-/// Waits for the resources that are loading now and for those that the page requests in the frames after
-/// that. Afterwards the page has had a frame with the loaded resources.
-pub(super) async fn settle_resources(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    let until = rendering.until(RESOURCE_TIMEOUT);
-    for _ in 0..MAX_RESOURCE_FRAMES {
-        if !rendering.is_loading_drawn() {
-            break;
-        }
-        if rendering.clock.in_virtual_time {
-            // The page's clock is stopped until the requests have ended.
-            let timeout_ms = until.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
-            VirtualTimeDriver::start(rendering)
-                .await?
-                .step_with_callbacks(FRAME_INTERVAL_MS, timeout_ms)
-                .await?;
-            if Instant::now() >= until {
-                rendering.give_up_drawn();
-            }
-            continue;
-        }
-        wait_for_resources_until(rendering, until).await;
-        if rendering.has_begin_frame_control() {
-            main_thread::run_frame(rendering, FrameTime::Same).await?;
-        } else {
-            main_thread::metrics(rendering.session).await?;
-        }
-    }
-    Ok(())
-}
-
-async fn wait_for_resources_until(rendering: &mut Rendering<'_>, until: Instant) {
-    let (latest, given_up) = (rendering.load_state().requests.sent, rendering.given_up);
-    let loaded = reach(&mut rendering.state, |state| {
-        state.requests.oldest_drawn.is_none_or(|oldest| oldest > latest)
-            || !state.requests.is_loading_drawn(given_up)
-    });
-    if timeout_at(until, loaded).await.is_err() {
-        rendering.give_up_drawn();
     }
 }

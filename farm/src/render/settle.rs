@@ -3,9 +3,10 @@
 //! A plan says how the wait passes (`wait_plan`), and `waits` has a function for each plan.
 
 use super::{
-    animations, frame_loop, main_thread,
+    animations, main_thread,
     remaining_wait::RemainingWait,
     rendering::Rendering,
+    resources,
     wait_plan::{self, Awaited, WaitPlan},
     waits::Wait,
 };
@@ -30,7 +31,7 @@ pub(super) async fn settle(rendering: &mut Rendering<'_>, wait_ms: f64) -> Resul
     animations::finish(rendering).await?;
     // Printing waits for resources itself.
     if is_picture && rendering.waits_for_resources() {
-        frame_loop::settle_resources(rendering).await?;
+        resources::settle(rendering).await?;
     }
     if let Some(waiting) = waiting {
         rendering.pooled.metrics.waits.of(waiting).inc();

@@ -10,10 +10,10 @@ use platen_shared::refusal::Refusal;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    background_work, elements, frame_loop, main_thread,
+    background_work, elements, main_thread,
     remaining_wait::RemainingWait,
     rendering::{Clock, Rendering},
-    script,
+    resources, script,
     virtual_time::{self, VirtualTimeDriver},
 };
 use crate::{
@@ -51,7 +51,7 @@ impl Wait<'_, '_> {
             let is_drawn = acts || rendering.needs_frame();
             if is_drawn && rendering.waits_for_resources() {
                 // Without frames, because their number would depend on the network.
-                frame_loop::wait_for_resources(rendering).await;
+                resources::wait(rendering).await;
                 // The job has waited for their requests already.
                 self.left.since = rendering.load_state().requests.since;
             }

@@ -12,10 +12,11 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::GetLayoutMetricsParams;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::super::{
-    animations, frame_loop,
+    animations,
     load_state::reach,
     main_thread::{self, FRAME_PAUSE, MAX_QUICK_FRAMES, TASKS_TIMEOUT},
     rendering::{Clock, Rendering},
+    resources,
     virtual_time::{REQUEST_TIMEOUT_MS, VirtualTimeDriver},
 };
 use crate::{
@@ -163,7 +164,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         if self.has_taken_time {
             self.pass(RETURN_TIME_MS, 0.0).await?;
         }
-        frame_loop::settle_resources(self.rendering).await?;
+        resources::settle(self.rendering).await?;
         if self.rendering.clock.in_virtual_time {
             // Images of SVG are loaded in further tasks, which need time.
             self.frame().await?;

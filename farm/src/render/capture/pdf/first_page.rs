@@ -23,7 +23,7 @@ use platen_shared::{
 use super::{super::disable_scripts, emulate_print};
 use crate::{
     error::JobError,
-    render::{animations, frame_loop, header_templates::MARK_SIZE, rendering::Rendering, static_page},
+    render::{animations, header_templates::MARK_SIZE, rendering::Rendering, resources, static_page},
 };
 
 /// The options of the file that has only the first page, or of a single page; `None` if that page is like the others, or
@@ -60,7 +60,7 @@ pub(super) async fn freeze(rendering: &mut Rendering<'_>) -> Result<(), JobError
         rendering.evaluate_in_frames(BEFORE_PRINT).await?;
         emulate_print(rendering).await?;
         animations::frame(rendering).await?;
-        frame_loop::settle_resources(rendering).await?;
+        resources::settle(rendering).await?;
         disable_scripts(rendering).await?;
     }
     Ok(rendering.pause_animations()?)
