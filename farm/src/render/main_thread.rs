@@ -60,6 +60,17 @@ pub(super) async fn run_frame(rendering: &mut Rendering<'_>, mut time: FrameTime
     Ok(())
 }
 
+/// Runs the frame for the scripts of the page that a picture of the viewport is taken in, before another capture.
+pub(super) async fn run_last_frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+    if !rendering.scripts.ran || !rendering.has_begin_frame_control() {
+        return Ok(());
+    }
+    if rendering.clock.in_virtual_time {
+        return rendering.frame(FrameTime::After(0.0), true).await.map(drop);
+    }
+    run_frame(rendering, FrameTime::After(0.0)).await
+}
+
 /// Metrics of a page's main thread, times in seconds; NaN if Chromium does not report one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RendererMetrics {

@@ -13,7 +13,7 @@ use chromiumoxide_cdp::cdp::{
 };
 use platen_shared::{
     format::ImageFormat,
-    job::{DeviceScaleFactor, ImageOptions, Region},
+    job::{DeviceScaleFactor, ImageOptions, Region, Viewport},
     limits,
     refusal::Refusal,
 };
@@ -21,10 +21,13 @@ use platen_shared::{
 use super::{
     super::{
         elements::{self, Rectangle},
-        frame_loop,
+        frame_loop, main_thread,
         rendering::Rendering,
     },
-    KEEP_SCRIPTED, is_scrolled, last_frame, scroll, set_scripts, show_outside, show_outside_frames,
+    outside,
+    page_scripts::{KEEP_SCRIPTED, set_scripts},
+    picture_plan::{Command, Outside, PictureFacts},
+    scroll,
 };
 use crate::{begin_frames::FrameTime, error::JobError};
 
@@ -40,90 +43,117 @@ const MAX_SCREENSHOT_ATTEMPTS: u32 = 8;
 
 /// Captures an image of the page in its current state.
 pub(super) async fn capture(rendering: &mut Rendering<'_>, image: &ImageOptions) -> Result<Bytes, JobError> {
-    let (session, viewport) = (rendering.session, &rendering.job.options.viewport);
-    let factor = viewport.device_scale_factor;
-    let whole = Rectangle {
-        left: 0.0,
-        top: 0.0,
-        width: viewport.width.get().into(),
-        height: viewport.height.get().into(),
+    let viewport = rendering.job.options.viewport;
+    let facts = PictureFacts {
+        region: &image.region,
+        viewport,
+        has_begin_frame_control: rendering.has_begin_frame_control(),
+        is_scrolled: scroll::is_scrolled(rendering),
     };
-    // A begin-frame screenshot ignores the device scale factor and shows only the viewport.
-    #[expect(clippy::float_cmp, reason = "1 is exact")]
-    let by_frame =
-        image.region == Region::Viewport && factor.get() == 1.0 && rendering.has_begin_frame_control();
-    if !by_frame {
-        last_frame(rendering).await?;
+    let plan = facts.plan();
+    if plan.command != Command::Frame {
+        main_thread::run_last_frame(rendering).await?;
     }
-    let area = match &image.region {
-        Region::Viewport => whole,
-        Region::FullPage => full_page(rendering, whole).await?,
-        Region::Element(selector) => {
-            show_outside(rendering).await?;
-            let area = elements::border_box(rendering, selector).await?;
-            if scroll_to_bottom_of(rendering, area, whole).await? {
-                elements::border_box(rendering, selector).await?
-            } else {
-                area
-            }
-        }
-        Region::Clip(clip) => {
-            let area = Rectangle {
-                left: clip.x.pixels(),
-                top: clip.y.pixels(),
-                width: clip.width.pixels(),
-                height: clip.height.pixels(),
-            };
-            if area.bottom() > whole.height {
-                show_outside(rendering).await?;
-                scroll_to_bottom_of(rendering, area, whole).await?;
-            }
-            area
-        }
-    };
-    let bottom = area.bottom();
-    let area = in_device_pixels(area, factor);
-    if !fits(area.width, area.height, image.format) {
+    let area = prepare(rendering, &image.region, plan.outside).await?;
+    let picture = in_device_pixels(area, viewport.device_scale_factor);
+    allow(rendering, picture, image.format)?;
+    if plan.command == Command::Frame {
+        return screenshot_frame(rendering, image).await;
+    }
+    if area.bottom() > viewport.height.get().into() {
+        outside::show_frames(rendering, area.bottom()).await?;
+    }
+    let clip = (plan.command == Command::Clip).then(|| clip(picture, viewport.device_scale_factor));
+    screenshot(rendering, &screenshot_command(image, clip)).await
+}
+
+/// Prepares what the picture shows outside of the viewport, and measures the region in CSS pixels.
+async fn prepare(
+    rendering: &mut Rendering<'_>,
+    region: &Region,
+    outside: Outside,
+) -> Result<Rectangle, JobError> {
+    if outside != Outside::Nothing {
+        outside::show(rendering).await?;
+    }
+    let area = measure(rendering, region).await?;
+    let viewport = viewport(rendering);
+    if outside != Outside::Scrolled || area.bottom() <= viewport.height {
+        return Ok(area);
+    }
+    let is_page = *region == Region::FullPage;
+    let to = if is_page { area.height } else { area.bottom().min(content(rendering).await?.height) };
+    let seen = scroll::through(rendering, viewport.height, to, is_page).await?;
+    outside::show(rendering).await?;
+    let mut scrolled = measure(rendering, region).await?;
+    if is_page && seen > area.height {
+        scrolled.height = scrolled.height.min(seen);
+    }
+    Ok(scrolled)
+}
+
+async fn measure(rendering: &mut Rendering<'_>, region: &Region) -> Result<Rectangle, JobError> {
+    match region {
+        Region::Viewport => Ok(viewport(rendering)),
+        Region::FullPage => content(rendering).await,
+        Region::Element(selector) => elements::border_box(rendering, selector).await,
+        Region::Clip(clip) => Ok(Rectangle {
+            left: clip.x.pixels(),
+            top: clip.y.pixels(),
+            width: clip.width.pixels(),
+            height: clip.height.pixels(),
+        }),
+    }
+}
+
+fn viewport(rendering: &Rendering<'_>) -> Rectangle {
+    let Viewport { width, height, .. } = rendering.job.options.viewport;
+    Rectangle { left: 0.0, top: 0.0, width: width.get().into(), height: height.get().into() }
+}
+
+/// The viewport and what overflows it to the right and below.
+async fn content(rendering: &Rendering<'_>) -> Result<Rectangle, JobError> {
+    let (width, height) = scroll::content_size(rendering).await?;
+    let viewport = viewport(rendering);
+    Ok(Rectangle { width: viewport.width.max(width), height: viewport.height.max(height), ..viewport })
+}
+
+/// Allows the browser the memory of a picture of this size in device pixels.
+fn allow(rendering: &Rendering<'_>, picture: Rectangle, format: ImageFormat) -> Result<(), JobError> {
+    if !fits(picture.width, picture.height, format) {
         return Err(JobError::Refused(Refusal::PageTooLarge));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the limit")]
-    rendering.pooled.browser.allow_picture((area.width * area.height) as u64);
-    let (frame_encoding, encoding) = encodings(image.format);
-    let quality = (image.format != ImageFormat::Png).then_some(image.quality.get().into());
-    if by_frame {
-        // A frame can be drawn while a script runs endlessly, and would show an unfinished page. So the main
-        // thread must answer first, as for every other capture.
-        rendering.wait_for_page(session.call(&EvaluateParams::new("0"))).await?;
-        let shot = ScreenshotParams {
-            format: Some(frame_encoding),
-            quality,
-            optimize_for_speed: Some(OPTIMIZE_FOR_SPEED),
-        };
-        return screenshot_frame(rendering, shot).await;
+    rendering.pooled.browser.allow_picture((picture.width * picture.height) as u64);
+    Ok(())
+}
+
+/// A rectangle of device pixels as Chromium takes it, in CSS pixels.
+fn clip(picture: Rectangle, factor: DeviceScaleFactor) -> Clip {
+    let css = |device: f64| device / factor.get();
+    Clip {
+        x: css(picture.left),
+        y: css(picture.top),
+        width: css(picture.width),
+        height: css(picture.height),
+        scale: 1.0,
     }
-    if bottom > whole.height {
-        show_outside_frames(rendering, bottom).await?;
-    }
-    let mut capture = CaptureScreenshotParams {
-        format: Some(encoding),
-        quality,
+}
+
+fn screenshot_command(image: &ImageOptions, clip: Option<Clip>) -> CaptureScreenshotParams {
+    CaptureScreenshotParams {
+        format: Some(encodings(image.format).1),
+        quality: quality(image),
         optimize_for_speed: Some(OPTIMIZE_FOR_SPEED),
-        ..Default::default()
-    };
-    // Chromium does not answer if the width or height of the viewport is less than one device pixel.
-    if image.region != Region::Viewport || whole.width.min(whole.height) * factor.get() < 1.0 {
-        let css = |device: f64| device / factor.get();
-        capture.clip = Some(Clip {
-            x: css(area.left),
-            y: css(area.top),
-            width: css(area.width),
-            height: css(area.height),
-            scale: 1.0,
-        });
         // A taller viewport instead would change elements that are sized by the viewport.
-        capture.capture_beyond_viewport = Some(true);
+        capture_beyond_viewport: clip.is_some().then_some(true),
+        clip,
+        ..Default::default()
     }
-    screenshot(rendering, &capture).await
+}
+
+fn quality(image: &ImageOptions) -> Option<i64> {
+    (image.format != ImageFormat::Png).then_some(image.quality.get().into())
 }
 
 /// Captures more than a frame shows. The page does not see how it changes, and what that has started is over before it is drawn.
@@ -138,7 +168,7 @@ async fn screenshot(
         rendering.check_navigation()?;
         rendering.evaluate_in_frames(KEEP_SCRIPTED).await?;
     }
-    let beyond = capture.capture_beyond_viewport == Some(true);
+    let beyond = capture.clip.is_some();
     if beyond && rendering.load_state().activity.animations > 0 {
         rendering.evaluate_in_frames(&format!("{RESIZED}, own.resized.keep()")).await?;
     }
@@ -158,43 +188,6 @@ async fn screenshot(
         set_scripts(rendering, true).await?;
     }
     file.ok_or(JobError::NoFile)
-}
-
-/// The whole page, after its reader has scrolled through it.
-async fn full_page(rendering: &mut Rendering<'_>, viewport: Rectangle) -> Result<Rectangle, JobError> {
-    show_outside(rendering).await?;
-    let before = content(rendering, viewport).await?;
-    if !is_scrolled(rendering) || before.height <= viewport.height {
-        return Ok(before);
-    }
-    let seen = scroll::through(rendering, viewport.height, before.height, true).await?;
-    show_outside(rendering).await?;
-    let mut whole = content(rendering, viewport).await?;
-    if seen > before.height {
-        whole.height = whole.height.min(seen);
-    }
-    Ok(whole)
-}
-
-/// The viewport and what overflows it to the right and below.
-async fn content(rendering: &Rendering<'_>, viewport: Rectangle) -> Result<Rectangle, JobError> {
-    let (width, height) = scroll::content_size(rendering).await?;
-    Ok(Rectangle { width: viewport.width.max(width), height: viewport.height.max(height), ..viewport })
-}
-
-/// Scrolls through the page as far as the bottom of an area, if that is below the viewport.
-async fn scroll_to_bottom_of(
-    rendering: &mut Rendering<'_>,
-    area: Rectangle,
-    viewport: Rectangle,
-) -> Result<bool, JobError> {
-    if !is_scrolled(rendering) || area.bottom() <= viewport.height {
-        return Ok(false);
-    }
-    let bottom = area.bottom().min(content(rendering, viewport).await?.height);
-    scroll::through(rendering, viewport.height, bottom, false).await?;
-    show_outside(rendering).await?;
-    Ok(true)
 }
 
 /// The nearest rectangle of whole device pixels, which is at least one wide and high.
@@ -231,7 +224,10 @@ fn encodings(format: ImageFormat) -> (ScreenshotParamsFormat, CaptureScreenshotF
 }
 
 /// Captures the viewport with a frame.
-async fn screenshot_frame(rendering: &mut Rendering<'_>, shot: ScreenshotParams) -> Result<Bytes, JobError> {
+async fn screenshot_frame(rendering: &mut Rendering<'_>, image: &ImageOptions) -> Result<Bytes, JobError> {
+    // A frame can be drawn while a script runs endlessly, and would show an unfinished page. So the main
+    // thread must answer first, as for every other capture.
+    rendering.wait_for_page(rendering.session.call(&EvaluateParams::new("0"))).await?;
     // The first frame of a document may still show the previous document. A frame that has changed the
     // picture shows the current one; if no frame changes it, the current document is already shown.
     for _ in 0..MAX_FRAMES_BEFORE_SCREENSHOT {
@@ -240,6 +236,11 @@ async fn screenshot_frame(rendering: &mut Rendering<'_>, shot: ScreenshotParams)
         }
         rendering.frame(FrameTime::After(0.0), true).await?;
     }
+    let shot = ScreenshotParams {
+        format: Some(encodings(image.format).0),
+        quality: quality(image),
+        optimize_for_speed: Some(OPTIMIZE_FOR_SPEED),
+    };
     for _ in 0..MAX_SCREENSHOT_ATTEMPTS {
         if let Some(file) = rendering.screenshot(shot.clone()).await? {
             return Ok(file);

@@ -38,7 +38,7 @@ use serde_json::Value;
 use self::{document::PdfFile, fit_to_width::RootFlow, origins::Printed};
 use super::{
     super::{frame_loop, header_templates::HeaderTemplates, prepare, rendering::Rendering},
-    disable_scripts,
+    page_scripts::disable_scripts,
 };
 use crate::error::JobError;
 

@@ -47,6 +47,11 @@ const BEGIN: &str = concat!("(", include_str!("scroll.js"), ")()");
 /// Defines `own.shown`.
 const SHOWN: &str = concat!("(", include_str!("shown.js"), ")()");
 
+/// Whether the page is scrolled through before its capture. Without a script of the page nothing notices that.
+pub(super) fn is_scrolled(rendering: &Rendering<'_>) -> bool {
+    rendering.scripts.ran && rendering.job.options.scroll
+}
+
 /// Scrolls from the end of the first viewport to a height of the page in steps of a viewport, and back. If `whole`, also
 /// through what this has added at the end, but only once, because some pages add more at every end. Returns the height
 /// that was scrolled through. All are in CSS pixels.

@@ -20,7 +20,7 @@ use platen_shared::{
     refusal::Refusal,
 };
 
-use super::{super::disable_scripts, emulate_print};
+use super::{super::page_scripts::disable_scripts, emulate_print};
 use crate::{
     error::JobError,
     render::{animations, header_templates::MARK_SIZE, rendering::Rendering, resources, static_page},
