@@ -38,10 +38,7 @@ pub(super) fn clear(
 ) -> lopdf::Result<HashMap<ObjectId, Mark>> {
     let marks: HashSet<Mark> = spaces.iter().filter_map(|space| space.mark).collect();
     let elements = tree::elements(document, tree::root(document)?);
-    tree::remove_marks(document, &elements, &marks)?;
-    for mark in &marks {
-        parents.set(document, *mark, None);
-    }
+    parents.remove(document, &elements, &marks)?;
     let (mut cleared, mut others) = (HashMap::new(), HashSet::new());
     for element in &elements {
         let Some(mark) = element.marks.iter().find(|mark| marks.contains(mark)) else { continue };

@@ -1,10 +1,13 @@
 //! The parent tree: which element of the structure tree each mark and each annotation belongs to (ISO 32000-1, 14.7.4.4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use lopdf::{Document, Object, ObjectId};
 
-use super::texts::Mark;
+use super::{
+    texts::Mark,
+    tree::{Element, kids, mark},
+};
 
 /// Invariant: it is written to the document when it is complete.
 pub(super) struct ParentTree {
@@ -64,6 +67,25 @@ impl ParentTree {
         if let Some(entry) = entry {
             *entry = element.map_or(Object::Null, Object::from);
         }
+    }
+
+    /// Removes marks here and from their elements.
+    pub(super) fn remove(
+        &mut self,
+        document: &mut Document,
+        elements: &[Element],
+        removed: &HashSet<Mark>,
+    ) -> lopdf::Result<()> {
+        for element in elements.iter().filter(|it| it.marks.iter().any(|mark| removed.contains(mark))) {
+            let dictionary = document.get_dictionary(element.id)?;
+            let is_kept = |kid: &Object| mark(dictionary, kid).is_none_or(|mark| !removed.contains(&mark));
+            let kept: Vec<Object> = kids(document, dictionary).into_iter().filter(is_kept).collect();
+            document.get_dictionary_mut(element.id)?.set("K", kept);
+        }
+        for mark in removed {
+            self.set(document, *mark, None);
+        }
+        Ok(())
     }
 
     /// A new mark of an element in the stream of a page or a form.

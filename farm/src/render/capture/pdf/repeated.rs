@@ -63,10 +63,7 @@ pub(super) fn remove(
             removed.extend(copies(&marks, &pages));
         }
     }
-    tree::remove_marks(document, &elements, &removed)?;
-    for mark in &removed {
-        parents.set(document, *mark, None);
-    }
+    parents.remove(document, &elements, &removed)?;
     changes.removed.extend(removed);
     Ok(())
 }

@@ -65,10 +65,7 @@ fn remove_absent(
     let elements = tree::elements(document, root);
     let marks = elements.iter().flat_map(|element| &element.marks);
     let absent: HashSet<Mark> = marks.filter(|mark| !drawn.contains(mark)).copied().collect();
-    tree::remove_marks(document, &elements, &absent)?;
-    for mark in &absent {
-        parents.set(document, *mark, None);
-    }
+    parents.remove(document, &elements, &absent)?;
     let forms: HashSet<ObjectId> = absent.iter().map(|(stream, _)| *stream).collect();
     for form in forms {
         if drawn.iter().all(|(stream, _)| *stream != form)

@@ -97,21 +97,6 @@ pub(super) fn own_text(document: &Document, element: ObjectId) -> Option<String>
     texts.filter_map(|text| decode_text_string(text).ok()).find(|text| !text.trim().is_empty())
 }
 
-/// Removes the references of elements to marks.
-pub(super) fn remove_marks(
-    document: &mut Document,
-    elements: &[Element],
-    removed: &HashSet<Mark>,
-) -> lopdf::Result<()> {
-    for element in elements.iter().filter(|it| it.marks.iter().any(|mark| removed.contains(mark))) {
-        let dictionary = document.get_dictionary(element.id)?;
-        let is_kept = |kid: &Object| mark(dictionary, kid).is_none_or(|mark| !removed.contains(&mark));
-        let kept: Vec<Object> = kids(document, dictionary).into_iter().filter(is_kept).collect();
-        document.get_dictionary_mut(element.id)?.set("K", kept);
-    }
-    Ok(())
-}
-
 /// Puts another element in the place of one, or none.
 pub(super) fn replace(
     document: &mut Document,

@@ -93,10 +93,7 @@ pub(super) fn place(
     }
     hidden.retain(|mark| !of_marks.contains_key(mark));
     let elements = tree::elements(document, tree::root(document)?);
-    tree::remove_marks(document, &elements, &hidden)?;
-    for mark in &hidden {
-        parents.set(document, *mark, None);
-    }
+    parents.remove(document, &elements, &hidden)?;
     changes.removed.extend(hidden);
     let leaf = |(element, it): (usize, &Element)| {
         let origin = *it.marks.iter().chain(cleared.get(&it.id)).find_map(|mark| of_marks.get(mark))?;
