@@ -11,7 +11,7 @@ use platen_shared::{
 /// The fields in the order of the documents.
 pub(crate) const GROUPS: [(&str, &[Formats]); 3] = [
     ("All formats", &[Formats::All]),
-    ("Images", &[Formats::Images, Formats::JpegAndWebp, Formats::PngAndWebp]),
+    ("Images", &[Formats::Images, Formats::JpegAndWebp, Formats::Png, Formats::PngAndWebp]),
     ("PDF", &[Formats::Pdf]),
 ];
 

@@ -6,6 +6,7 @@
 
 mod field_name;
 mod field_spec;
+mod formats;
 mod invalid;
 mod object;
 mod options;
@@ -23,7 +24,8 @@ use crate::{
 };
 
 pub use field_name::{FieldName, FieldPath};
-pub use field_spec::{FieldKind, FieldSpec, Formats};
+pub use field_spec::{FieldKind, FieldSpec};
+pub use formats::Formats;
 pub use invalid::InvalidRequest;
 use object::{Field, Object};
 use options::Options;

@@ -15,6 +15,7 @@ tests! {
     "a page does not see the capture of more than its viewport" => unseen,
     "what a capture does to the page is over in the file" => over,
     "a picture of more than the viewport leaves animations where they are" => unmoved,
+    "an image is whole up to 100 megapixels" => tall,
 }
 
 /// `waitForTimeout` of a job in real time, and of one in virtual time. A page has three frames in real time first.
@@ -262,5 +263,35 @@ async fn endless(shared: Arc<Shared>) {
         let fields = json!({ "fullPage": true, "waitForTimeout": wait });
         let found = lines(&shared, html, fields, &[250, 750]).await;
         assert_eq!(found, (1_000, vec![GREEN, BLUE]), "{wait}");
+    }
+}
+
+async fn tall(shared: Arc<Shared>) {
+    for (width, height, factor) in [
+        (320, 10_000, 1.0),
+        (320, 20_000, 1.0),
+        (320, 70_000, 1.0),
+        (1_000, 100_000, 1.0),
+        (640, 17_000, 2.0),
+        (7_680, 13_000, 1.0),
+    ] {
+        let html = format!(
+            "<!doctype html><body style='margin:0'><div style='height:{height}px;width:{width}px;\
+             background:repeating-linear-gradient(rgb(0,0,255) 0 100px,rgb(0,128,0) 100px 200px)'>"
+        );
+        let fields = json!({ "html": html, "fullPage": true, "width": width, "deviceScaleFactor": factor });
+        let image = picture(&shared.file(&small(fields)).await.bytes);
+        let factor = if factor > 1.0 { 2 } else { 1 };
+        assert_eq!(image.dimensions(), (width * factor, height * factor));
+        for stripe in 0..height / 100 {
+            let expected = if stripe % 2 == 0 { [0, 0, 255] } else { GREEN };
+            for x in [1, width * factor - 2] {
+                assert_eq!(
+                    image.get_pixel(x, (stripe * 100 + 50) * factor).0,
+                    expected,
+                    "{height}: {stripe}"
+                );
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     DocumentOptions, HeaderHtml, InvalidOptions, PdfScale, Quality, Selector, Side, Viewport, rounded_pixels,
+    yes,
 };
 use crate::{
     format::{ImageFormat, OutputFormat, PaperSize},
@@ -34,6 +35,9 @@ pub struct ImageOptions {
     /// Whether pixels that the page does not paint are transparent. JPEG has no transparency.
     #[serde(default)]
     pub omit_background: bool,
+    /// Whether a PNG is written fast rather than small.
+    #[serde(default = "yes")]
+    pub optimize_for_speed: bool,
     /// What the image shows.
     #[serde(default)]
     pub region: Region,
@@ -43,7 +47,13 @@ impl ImageOptions {
     /// An image of the viewport.
     #[must_use]
     pub fn new(format: ImageFormat) -> Self {
-        Self { format, quality: Quality::default(), omit_background: false, region: Region::Viewport }
+        Self {
+            format,
+            quality: Quality::default(),
+            omit_background: false,
+            optimize_for_speed: true,
+            region: Region::Viewport,
+        }
     }
 }
 

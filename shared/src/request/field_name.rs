@@ -57,6 +57,7 @@ pub enum FieldName {
     Scroll,
     UserAgent,
     Mobile,
+    OptimizeForSpeed,
     FailOnHttpStatus,
     Metadata,
     HeaderFirstHtml,
@@ -120,7 +121,8 @@ impl FieldName {
     pub(super) fn is_refused_with(self, format: OutputFormat) -> bool {
         match self {
             Self::OmitBackground => format == OutputFormat::Image(ImageFormat::Jpeg),
-            _ => (self == Self::Quality || self >= Self::Metadata) && !self.spec().formats.include(format),
+            Self::Quality | Self::OptimizeForSpeed => !self.spec().formats.include(format),
+            _ => self >= Self::Metadata && !self.spec().formats.include(format),
         }
     }
 

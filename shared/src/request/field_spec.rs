@@ -3,9 +3,9 @@
 
 use strum::VariantNames as _;
 
-use super::FieldName;
+use super::{FieldName, Formats};
 use crate::{
-    format::{ImageFormat, OutputFormat, PaperSize, WaitUntil},
+    format::{OutputFormat, PaperSize, WaitUntil},
     job::{Animations, ColorScheme, MediaType},
     limits,
 };
@@ -62,32 +62,6 @@ pub enum FieldKind {
     Attachments,
     /// An object of strings and an array.
     Protection,
-}
-
-/// Formats of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names describe the variants")]
-pub enum Formats {
-    All,
-    Images,
-    JpegAndWebp,
-    PngAndWebp,
-    Pdf,
-}
-
-impl Formats {
-    /// Whether a file of this format is one of them.
-    #[must_use]
-    pub fn include(self, format: OutputFormat) -> bool {
-        match (self, format) {
-            (Self::All, _) => true,
-            (Self::Pdf, format) => format == OutputFormat::Pdf,
-            (_, OutputFormat::Pdf) => false,
-            (Self::Images, _) => true,
-            (Self::JpegAndWebp, OutputFormat::Image(format)) => format != ImageFormat::Png,
-            (Self::PngAndWebp, OutputFormat::Image(format)) => format != ImageFormat::Jpeg,
-        }
-    }
 }
 
 const BOOLEAN: FieldSpec =
@@ -289,6 +263,10 @@ impl FieldName {
                 "Whether the page is shown as on a mobile device: the rules of `<meta name=viewport>`, touch, a mobile \
                  device in the client hints, and, without `userAgent`, Chrome on Android. A page without this `<meta>` is 980 \
                  pixels wide: its viewport is shown smaller, `fullPage`, `selector` and `clip` in CSS pixels.",
+            ),
+            Self::OptimizeForSpeed => FieldSpec { default: Some("true"), ..BOOLEAN }.of(Formats::Png).says(
+                "Whether a PNG is written fast. `false` takes several times as long and gives a smaller file with the same \
+                 pixels. With another format it is refused.",
             ),
             Self::FailOnHttpStatus => BOOLEAN.says(
                 "Whether a page of `url` with a status of 400 or more is a 422. It is rendered otherwise. The response \

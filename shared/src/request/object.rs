@@ -62,9 +62,10 @@ impl<'a> Object<'a> {
         self.0.get(&name).copied()
     }
 
-    /// Whether a field has a value other than `false`.
+    /// Whether a field has a value, and not the default of a boolean.
     pub(super) fn gives(&self, name: FieldName) -> bool {
-        self.value(name).is_some_and(|value| value.get() != "false")
+        let default = name.spec().default.filter(|default| *default == "true").unwrap_or("false");
+        self.value(name).is_some_and(|value| value.get() != default)
     }
 
     /// The fields that the body has.

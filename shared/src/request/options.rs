@@ -81,6 +81,7 @@ impl<'o> Options<'o> {
         options.scroll = field(FieldName::Scroll).boolean(true)?;
         environment.user_agent = field(FieldName::UserAgent).text_of()?;
         options.viewport.mobile = field(FieldName::Mobile).boolean(false)?;
+        image.optimize_for_speed = field(FieldName::OptimizeForSpeed).boolean(true)?;
         options.fail_on_http_status = field(FieldName::FailOnHttpStatus).boolean(false)?;
         pdf.document.metadata = metadata(field(FieldName::Metadata))?;
         pdf.first_header = field(FieldName::HeaderFirstHtml).text_of()?;

@@ -44,7 +44,11 @@ fn defaults_are_those_of_the_contract() {
                 "scroll": true,
                 "output": {
                     "image": {
-                        "format": "png", "quality": 80.0, "omit_background": false, "region": "viewport",
+                        "format": "png",
+                        "quality": 80.0,
+                        "omit_background": false,
+                        "optimize_for_speed": true,
+                        "region": "viewport",
                     },
                 },
             },
@@ -102,6 +106,7 @@ fn a_field_of_a_request_replaces_those_of_the_template_that_it_excludes() {
         (r#""format":"pdf","metadata":{"title":"a"},"pdfStandard":"pdf/ua-1""#, r#""format":"png""#, ""),
         (r#""format":"webp","quality":7,"width":9"#, r#""format":"png""#, r#""width":9"#),
         (r#""format":"png","omitBackground":true"#, r#""format":"jpeg""#, r#""format":"jpeg""#),
+        (r#""optimizeForSpeed":false"#, r#""format":"webp""#, r#""format":"webp""#),
         (r#""format":"jpeg","quality":7"#, r#""format":"pdf""#, r#""format":"pdf""#),
         (r#""format":"pdf","headerHtml":"{{ missing }}","margin":"1cm""#, r#""format":"png""#, ""),
         // The format of the template makes a field of the request valid.
