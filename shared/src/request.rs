@@ -10,6 +10,7 @@ mod formats;
 mod invalid;
 mod object;
 mod options;
+mod other_services;
 mod template_options;
 
 use std::collections::{BTreeMap, BTreeSet};

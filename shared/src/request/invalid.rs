@@ -1,6 +1,11 @@
 //! The messages for invalid request bodies.
 
-use super::field_name::{FieldName, FieldPath};
+use std::fmt;
+
+use super::{
+    field_name::{FieldName, FieldPath},
+    other_services,
+};
 use crate::{format::OutputFormat, job::InvalidOptions, limits, reason::Reason};
 
 /// Maximum number of characters of a caller's name in a message.
@@ -18,8 +23,8 @@ pub enum InvalidRequest {
     #[error("Field \"{0}\" is given twice")]
     Repeated(FieldPath),
     /// `name` is the caller's, of a member of the field `of` if there is one.
-    #[error("Unknown field \"{}\"{}", member(*.of, .name), .suggestion.map(|field| format!(". Did you mean \"{field}\"?")).unwrap_or_default())]
-    Unknown { of: Option<FieldPath>, name: String, suggestion: Option<FieldPath> },
+    #[error("Unknown field \"{}\"{suggestion}", member(*.of, .name))]
+    Unknown { of: Option<FieldPath>, name: String, suggestion: Suggestion },
     #[error("\"{0}\" is required")]
     Required(FieldPath),
     #[error("\"html\" or \"url\" is required")]
@@ -129,19 +134,52 @@ impl InvalidRequest {
         Self::NotWith { field, other, value: value.to_owned() }
     }
 
-    /// An unknown field, or an unknown member of a field, with the most similar known one as a suggestion.
+    /// An unknown field, or an unknown member of a field.
     pub(super) fn unknown(of: Option<FieldPath>, name: &str, known: &[FieldPath]) -> Self {
+        Self::Unknown { of, name: shortened(name), suggestion: Suggestion::instead_of(of, name, known) }
+    }
+}
+
+/// What an unknown field may stand for. `Display` is the end of the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suggestion {
+    /// Nothing.
+    None,
+    /// The most similar known field.
+    Similar(FieldPath),
+    /// That of another service, with what replaces it.
+    OtherService(&'static str),
+}
+
+impl Suggestion {
+    fn instead_of(of: Option<FieldPath>, name: &str, known: &[FieldPath]) -> Self {
+        if name.len() > MAX_QUOTED_CHARS {
+            return Self::None;
+        }
+        if of.is_none()
+            && let Some(text) = other_services::replacement(name)
+        {
+            return Self::OtherService(text);
+        }
         let lower_case = name.to_ascii_lowercase();
         let similarity =
             |path: FieldPath| strsim::jaro_winkler(&path.last().to_ascii_lowercase(), &lower_case);
-        let suggestion = known
+        known
             .iter()
-            .filter(|_| name.len() <= MAX_QUOTED_CHARS)
             .map(|field| (similarity(*field), *field))
             .filter(|(similarity, _)| *similarity > MIN_SUGGESTION_SIMILARITY)
             .max_by(|(one, _), (other, _)| one.total_cmp(other))
-            .map(|(_, field)| field);
-        Self::Unknown { of, name: shortened(name), suggestion }
+            .map_or(Self::None, |(_, field)| Self::Similar(field))
+    }
+}
+
+impl fmt::Display for Suggestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => Ok(()),
+            Self::Similar(field) => write!(f, ". Did you mean \"{field}\"?"),
+            Self::OtherService(text) => write!(f, ". {text}"),
+        }
     }
 }
 
