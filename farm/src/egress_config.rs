@@ -15,8 +15,9 @@ use clap::builder::Resettable;
 use hyper::header::HeaderValue;
 use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
+use platen_shared::host_names::HostNames;
 use secrecy::{ExposeSecret as _, SecretString};
-use url::{Host, Url};
+use url::Url;
 
 /// Which hosts pages may reach, and the limits of one job.
 #[derive(Debug, Clone, clap::Args)]
@@ -82,13 +83,11 @@ pub(super) fn defaults<Settings: clap::Args>() -> Settings {
     matches.and_then(|matches| Settings::from_arg_matches(&matches)).expect("every default is valid")
 }
 
-/// A pattern for hosts: a name, all subdomains of a name, or a network.
+/// A pattern for hosts: names, or a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostPattern {
-    /// Exactly this name.
-    Exact(String),
-    /// All subdomains of this name, but not the name itself.
-    Subdomains(String),
+    /// A name, or all names below one.
+    Names(HostNames),
     /// All addresses of this network.
     Network(IpNet),
 }
@@ -101,11 +100,7 @@ pub struct InvalidHostPattern;
 impl HostPattern {
     /// `name` is in lower case and without a trailing dot.
     pub(crate) fn matches_name(&self, name: &str) -> bool {
-        match self {
-            Self::Exact(host) => host == name,
-            Self::Subdomains(parent) => name.strip_suffix(parent).is_some_and(|head| head.ends_with('.')),
-            Self::Network(_) => false,
-        }
+        matches!(self, Self::Names(names) if names.contain(name))
     }
 
     pub(crate) fn matches_address(&self, address: IpAddr) -> bool {
@@ -120,14 +115,7 @@ impl FromStr for HostPattern {
         if let Ok(network) = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)) {
             return Ok(Self::Network(canonical(network)));
         }
-        let (name, variant): (_, fn(String) -> Self) =
-            text.strip_prefix("*.").map_or((text, Self::Exact), |parent| (parent, Self::Subdomains));
-        let Ok(Host::Domain(name)) = Host::parse(name) else { return Err(InvalidHostPattern) };
-        let name = name.trim_end_matches('.').to_owned();
-        if name.is_empty() || name.contains('*') {
-            return Err(InvalidHostPattern);
-        }
-        Ok(variant(name))
+        text.parse().map(Self::Names).map_err(|_| InvalidHostPattern)
     }
 }
 
@@ -250,15 +238,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_pattern_is_a_name_its_subdomains_or_a_network() {
+    fn a_host_pattern_is_of_names_or_a_network() {
         let pattern = |text: &str| text.parse::<HostPattern>();
-        assert!(pattern("Intranet.Example.").unwrap().matches_name("intranet.example"));
-        assert!(!pattern("intranet.example").unwrap().matches_name("a.intranet.example"));
-        let subdomains = pattern("*.intranet.example").unwrap();
-        assert!(subdomains.matches_name("a.b.intranet.example"));
-        assert!(
-            !subdomains.matches_name("intranet.example") && !subdomains.matches_name("notintranet.example")
-        );
+        assert!(pattern("*.Intranet.Example.").unwrap().matches_name("a.intranet.example"));
         let network = pattern("10.1.0.0/16").unwrap();
         assert!(
             network.matches_address("10.1.255.255".parse().unwrap())

@@ -30,6 +30,7 @@ pub mod endpoint;
 pub mod farm_address;
 pub mod file_name;
 pub mod format;
+pub mod host_names;
 pub mod id;
 pub mod job;
 pub mod key;
