@@ -18,6 +18,7 @@ mod resolver;
 use std::{io, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use platen_shared::host_names::HostNames;
 use secrecy::ExposeSecret as _;
 
 use self::{job::Guard, own_addresses::OwnAddresses, policy::Verdict, resolver::Resolver};
@@ -59,9 +60,10 @@ impl Egress {
         PageProxy::open(Arc::clone(&self.0), Verdict::Browser).await
     }
 
-    /// Begins the time and the counters of a job. `page_started` is set when the job's page begins to run.
-    pub(crate) fn job(&self, name: &str, page_started: PageStarted) -> Arc<JobEgress> {
-        Arc::new(JobEgress::new(Arc::clone(&self.0), name, page_started))
+    /// Begins the time and the counters of a job, which may not connect to some hosts. `page_started` is set when the job's
+    /// page begins to run.
+    pub(crate) fn job(&self, name: &str, page_started: PageStarted, blocked: &[HostNames]) -> Arc<JobEgress> {
+        Arc::new(JobEgress::new(Arc::clone(&self.0), name, page_started, blocked.into()))
     }
 
     pub(crate) fn forbid_port(&self, port: u16) {

@@ -210,7 +210,7 @@ impl Inner {
         let admitted = Instant::now();
         self.metrics.wait_seconds.observe(progress.queued().unwrap_or_default().as_secs_f64());
         progress.set_admitted();
-        let job_egress = self.egress.job(&progress.name, progress.page.clone());
+        let job_egress = self.egress.job(&progress.name, progress.page.clone(), &job.options.block_hosts);
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, job_egress.judge(url.as_url())).await;
             // Judging waits for the name server only.

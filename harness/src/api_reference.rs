@@ -59,6 +59,7 @@ fn value(kind: FieldKind) -> String {
             format!("{}, or array of two", names.join(", "))
         }
         FieldKind::Attachments => "array of objects".to_owned(),
+        FieldKind::Texts { .. } => "array of strings".to_owned(),
         FieldKind::Protection => "object of `userPassword`, `ownerPassword`, `allow`".to_owned(),
     }
 }

@@ -29,6 +29,7 @@ pub use self::{
 };
 use crate::{
     format::WaitUntil,
+    host_names::HostNames,
     id::AccountId,
     limits,
     url_rule::{self, InvalidUrl},
@@ -140,6 +141,9 @@ pub struct RenderOptions {
     /// Whether the job fails if the page has an HTTP status of 400 or more.
     #[serde(default)]
     pub fail_on_http_status: bool,
+    /// Hosts to which the page may not connect.
+    #[serde(default)]
+    pub block_hosts: Vec<HostNames>,
     /// What happens to animations before the capture.
     #[serde(default)]
     pub animations: Animations,
@@ -167,6 +171,7 @@ impl RenderOptions {
             wait_for_selector: None,
             wait_for_function: None,
             fail_on_http_status: false,
+            block_hosts: Vec::new(),
             animations: Animations::default(),
             scroll: true,
             output,

@@ -55,6 +55,8 @@ pub const MAX_INVOICE_BYTES: usize = 2 * 1024 * 1024;
 pub const MAX_ATTACHMENTS: usize = 20;
 /// Maximum of all `attachments` in bytes, without their base64 (10 MiB).
 pub const MAX_ATTACHMENT_BYTES: usize = 10 * 1024 * 1024;
+/// Maximum number of `blockHosts`.
+pub const MAX_BLOCKED_HOSTS: usize = 100;
 /// Maximum of the name of an attachment in Unicode scalar values.
 pub const MAX_ATTACHMENT_NAME_CHARS: usize = 160;
 /// Maximum of a password of a PDF in bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).

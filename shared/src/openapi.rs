@@ -189,6 +189,9 @@ fn property(name: FieldName) -> Value {
             "maxItems": limits::MAX_ATTACHMENTS,
         }),
         FieldKind::Protection => json!({ "allOf": [{ "$ref": "#/components/schemas/Protection" }] }),
+        FieldKind::Texts { max } => {
+            json!({ "type": "array", "items": { "type": "string" }, "maxItems": max })
+        }
         FieldKind::Variables => json!({
             "type": "object",
             "maxProperties": limits::MAX_VARIABLES,

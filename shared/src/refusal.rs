@@ -62,6 +62,7 @@ refusals! {
     TooManyRedirects { host: String } ("\"{host}\" redirected too many times") in "url";
     NotAPage { host: String } ("\"{host}\" did not answer with a page") in "url";
     PageStatus { host: String, status: u16 } ("\"{host}\" answered with status {status}");
+    HostBlocked ("The page went to a host of \"blockHosts\"") in "blockHosts";
     InvalidSelector { field: String } ("\"{field}\" must be a valid CSS selector");
     NoSuchElement ("No element of the page matches \"selector\"") in "selector";
     EmptyElement ("The element that matches \"selector\" has no area") in "selector";

@@ -98,7 +98,17 @@ impl RenderRequest {
         let mut options = Options::read(&object)?;
         let file_name = options.file_name.take();
         let options = match endpoint {
-            Endpoint::Render => GivenOptions::Complete(Box::new(options.into_options()?)),
+            Endpoint::Render => {
+                let options = options.into_options()?;
+                let host = match &subject {
+                    Subject::Source(Source::Url(url)) => url.as_url().domain(),
+                    _ => None,
+                };
+                if host.is_some_and(|host| options.block_hosts.iter().any(|names| names.contain(host))) {
+                    return Err(field(FieldName::BlockHosts).rule("must not have the host of \"url\""));
+                }
+                GivenOptions::Complete(Box::new(options))
+            }
             Endpoint::Template => {
                 options.check(options.format)?;
                 GivenOptions::OverTemplate(TemplateOptions::of(&object))

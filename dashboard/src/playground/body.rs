@@ -120,6 +120,7 @@ fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<Stri
         FieldKind::Metadata | FieldKind::Protection => object(&names, string),
         FieldKind::Standard => of_control(field.as_str())
             .map(|text| if text.contains(',') { array(&text) } else { string(&text) }),
+        FieldKind::Texts { .. } => of_control(field.as_str()).map(|text| array(&text)),
         FieldKind::Variables | FieldKind::Attachments => match of_control(field.as_str()) {
             None => None,
             // The text is kept, because numbers keep their spelling.

@@ -242,6 +242,7 @@ fn input(field: FieldName, spec: &FieldSpec, name: &str) -> Input {
             };
             Input::Line { placeholder: example.to_owned() }
         }
+        FieldKind::Texts { .. } => Input::Line { placeholder: String::new() },
         FieldKind::Protection if PASSWORDS.contains(&name) => Input::Password,
         FieldKind::Protection => Input::Line { placeholder: "print".to_owned() },
         FieldKind::Text { max_chars, .. } if max_chars <= MAX_LINE_CHARS => Input::Line { placeholder },
@@ -273,6 +274,7 @@ fn help(field: FieldName, spec: &FieldSpec) -> Vec<(bool, String)> {
     let here = match (field, spec.kind) {
         (_, FieldKind::Number { min, max, .. }) => format!(" From {min} to {max}."),
         (_, FieldKind::Attachments) => " Enter a JSON array.".to_owned(),
+        (_, FieldKind::Texts { .. }) => " Separate them by commas.".to_owned(),
         (_, FieldKind::Protection) => {
             " Separate what is allowed by commas. Passwords are neither kept nor shown in programs."
                 .to_owned()

@@ -21,9 +21,9 @@ use futures::{
     future::{BoxFuture, Shared},
 };
 use parking_lot::Mutex;
-use platen_shared::{address, refusal::Refusal};
+use platen_shared::{address, host_names::HostNames, refusal::Refusal};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use url::Url;
+use url::{Host, Url};
 
 use super::{
     dial::{DialError, HostStream, dial},
@@ -78,6 +78,8 @@ type Lookup = Shared<BoxFuture<'static, Result<Arc<[IpAddr]>, NameServerFailed>>
 pub(crate) struct JobEgress {
     guard: Arc<Guard>,
     name: String,
+    /// Hosts that the request has blocked.
+    blocked: Arc<[HostNames]>,
     connections: AtomicU32,
     bytes: AtomicU64,
     /// Set when the job's page begins to run.
@@ -119,10 +121,16 @@ pub(super) enum ConnectError {
 }
 
 impl JobEgress {
-    pub(super) fn new(guard: Arc<Guard>, name: &str, page_started: PageStarted) -> Self {
+    pub(super) fn new(
+        guard: Arc<Guard>,
+        name: &str,
+        page_started: PageStarted,
+        blocked: Arc<[HostNames]>,
+    ) -> Self {
         Self {
             guard,
             name: name.to_owned(),
+            blocked,
             connections: AtomicU32::new(0),
             bytes: AtomicU64::new(0),
             page_started,
@@ -132,7 +140,8 @@ impl JobEgress {
 
     /// The connections of a further attempt of the job, which has a limit of its own. Names keep their addresses.
     pub(crate) fn again(&self) -> Arc<Self> {
-        let again = Self::new(Arc::clone(&self.guard), &self.name, self.page_started.clone());
+        let (page_started, blocked) = (self.page_started.clone(), Arc::clone(&self.blocked));
+        let again = Self::new(Arc::clone(&self.guard), &self.name, page_started, blocked);
         again.state.lock().lookups.clone_from(&self.state.lock().lookups);
         Arc::new(again)
     }
@@ -191,6 +200,11 @@ impl JobEgress {
     }
 
     async fn evaluate(&self, target: &HostPort) -> Decision {
+        if let Host::Domain(name) = &target.host
+            && self.blocked.iter().any(|names| names.contain(name))
+        {
+            return Verdict::Blocked.into();
+        }
         let (addresses, trust) = match judge_host(&self.guard.config, target) {
             HostDecision::Denied(verdict) => return verdict.into(),
             HostDecision::Addresses(addresses, trust) => (addresses.into(), trust),

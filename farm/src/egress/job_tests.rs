@@ -27,7 +27,7 @@ async fn verdict(job: &JobEgress, text: &str) -> Verdict {
 #[tokio::test]
 async fn the_failure_of_one_host_is_not_reported_for_another() {
     let egress = egress(|config| config.resolve.push("page.test=127.0.0.1".parse().unwrap()));
-    let job = egress.job("job", PageStarted::default());
+    let job = egress.job("job", PageStarted::default(), &[]);
     let page = url("https://page.test:4443/");
     let target = target(&page);
     assert_eq!(verdict(&job, page.as_str()).await, Verdict::Operator);
@@ -53,7 +53,7 @@ async fn the_failure_of_one_host_is_not_reported_for_another() {
 #[tokio::test]
 async fn the_outcome_of_a_redirect_is_that_of_its_last_target() {
     let egress = egress(|config| config.resolve.push("page.test=127.0.0.1".parse().unwrap()));
-    let job = egress.job("job", PageStarted::default());
+    let job = egress.job("job", PageStarted::default(), &[]);
     let (page, next) = (url("http://page.test/"), url("http://10.0.0.1/secret"));
     verdict(&job, page.as_str()).await;
     job.document_requested(page.as_str());
@@ -71,13 +71,13 @@ async fn a_failed_lookup_is_repeated_and_an_answer_is_kept() {
     let server = dns::NameServer::start().await.unwrap();
     server.fail("page.test");
     let egress = egress(|config| config.egress.dns = vec![server.address().to_string().parse().unwrap()]);
-    let job = egress.job("job", PageStarted::default());
+    let job = egress.job("job", PageStarted::default(), &[]);
     assert_eq!(verdict(&job, "http://page.test/").await, Verdict::NameServerFailed);
     server.put("page.test", &["1.1.1.1"]);
     assert_eq!(verdict(&job, "http://page.test/").await, Verdict::Public);
     server.put("page.test", &["127.0.0.1"]);
     assert_eq!(verdict(&job, "http://page.test/").await, Verdict::Public);
-    let other = egress.job("other job", PageStarted::default());
+    let other = egress.job("other job", PageStarted::default(), &[]);
     assert_eq!(verdict(&other, "http://page.test/").await.name(), "loopback");
 }
 
@@ -95,7 +95,7 @@ async fn addresses_of_a_name_are_judged_by_all_that_they_reach() {
         (&["1.1.1.1", "64:ff9b::b16:212e", "2002:b16:212c::1"], Verdict::Public),
     ] {
         server.put("page.test", addresses);
-        let job = egress.job("job", PageStarted::default());
+        let job = egress.job("job", PageStarted::default(), &[]);
         assert_eq!(verdict(&job, "http://page.test/").await, expected, "{addresses:?}");
     }
 }
@@ -115,7 +115,7 @@ fn own_addresses_and_ports_of_the_service_are_denied() {
                 config.egress.ports = "1-65535".parse().unwrap();
             });
             egress.forbid_port(4000);
-            let job = egress.job("job", PageStarted::default());
+            let job = egress.job("job", PageStarted::default(), &[]);
             for (address, expected) in [
                 ("http://198.41.0.5/", Verdict::OwnAddress),
                 ("http://[::ffff:198.41.0.5]/", Verdict::OwnAddress),
@@ -188,7 +188,7 @@ fn addresses_that_are_routed_to_this_machine_are_denied() {
     ];
     with_routes(routes, async || {
         let egress = egress(|_| {});
-        let job = egress.job("job", PageStarted::default());
+        let job = egress.job("job", PageStarted::default(), &[]);
         for (host, expected) in [
             ("[2600:8::47]", Verdict::OwnAddress),
             ("46.46.46.46", Verdict::OwnAddress),
@@ -232,7 +232,7 @@ fn a_port_of_the_service_is_denied_at_every_address_that_arrives_here() {
             egress(|config| config.egress.allow = allowed.map(|pattern| pattern.parse().unwrap()).into());
         for (egress, otherwise) in [(egress(|_| {}), Verdict::OwnAddress), (allowing, Verdict::Operator)] {
             egress.forbid_port(8000);
-            let job = egress.job("job", PageStarted::default());
+            let job = egress.job("job", PageStarted::default(), &[]);
             for host in ["46.46.46.46", "[2600:8::47]"] {
                 assert_eq!(verdict(&job, &format!("http://{host}:8000/")).await, Verdict::OwnPort, "{host}");
                 assert_eq!(verdict(&job, &format!("http://{host}:8080/")).await, otherwise, "{host}");
@@ -252,7 +252,7 @@ async fn the_port_of_a_page_proxy_is_own_while_it_is_open() {
         config.egress.allow = vec!["127.0.0.1".parse().unwrap()];
         config.egress.ports = "1-65535".parse().unwrap();
     });
-    let job = egress.job("job", PageStarted::default());
+    let job = egress.job("job", PageStarted::default(), &[]);
     for proxy in [egress.page_proxy().await.unwrap(), egress.browser_proxy().await.unwrap()] {
         let address = proxy.address();
         // A listener on another address can have the same port.

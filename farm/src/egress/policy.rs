@@ -51,6 +51,8 @@ pub(super) enum Verdict {
     OwnPort,
     DeniedHost,
     DeniedAddress,
+    /// The request for the render has blocked the host.
+    Blocked,
     Port,
     NoJob,
     /// The browser itself sent the request, not a page.
@@ -81,6 +83,7 @@ impl Verdict {
             | Self::OwnPort
             | Self::DeniedHost
             | Self::DeniedAddress => |host| Refusal::AddressNotPublic { host },
+            Self::Blocked => |_| Refusal::HostBlocked,
             Self::Port => |host| Refusal::PortNotAllowed { host },
             Self::NotFound => |host| Refusal::NameNotFound { host },
             Self::NameServerFailed => |_| Refusal::NameServerFailed,

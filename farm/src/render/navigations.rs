@@ -201,8 +201,8 @@ mod tests {
                 error => panic!("{error}"),
             })
         };
-        let allowed = egress.job("", PageStarted::default());
-        let denied = egress.job("", PageStarted::default());
+        let allowed = egress.job("", PageStarted::default(), &[]);
+        let denied = egress.job("", PageStarted::default(), &[]);
         denied.judge(&url).await.unwrap_err();
         // If the connection was denied, errors that may follow from that have its reason.
         for (name, expected, may_be_denied) in [

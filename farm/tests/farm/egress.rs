@@ -8,11 +8,15 @@ use platen_harness::{
 };
 use platen_shared::{job::RenderJob, refusal::Refusal};
 use reqwest::Client;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::support::{
-    MAX_WAIT_MS, Shared, TOKEN, expect_green, farm, farm_process::FarmProcess, green_if, html, send,
-    site::Site, url, waiting,
+    MAX_WAIT_MS, Shared, TOKEN, expect_green, farm,
+    farm_process::FarmProcess,
+    green_if, html, middle, request, send,
+    site::{GREEN_PICTURE, Site},
+    url, waiting,
 };
 
 tests! {
@@ -20,6 +24,7 @@ tests! {
     "each attempt of a job has the limits of a job" => attempts,
     "an allowed host is reached on allowed ports" => allowed,
     "a denied port and a denied address are different refusals" => ports,
+    "a page does not reach hosts that its request blocks" => blocked,
     "a failure of the name server is not an unknown name" => name_server,
     "the refused address of a certificate's issuer is not reported as the page's" => issuer,
     "the service's own ports are closed to pages" => own_ports,
@@ -153,6 +158,51 @@ async fn allowed(shared: Arc<Shared>) {
 /// A page that navigates to an address.
 fn going_to(address: &str) -> RenderJob {
     waiting(html(&format!("<script>location = '{address}'</script>")), 1_000.0)
+}
+
+async fn blocked(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let picture = Reply::of("image/svg+xml", GREEN_PICTURE).with_header("cache-control", "max-age=9999");
+    site.put("/blocked.svg", picture);
+    let elsewhere = site.elsewhere("/blocked.svg");
+    let socket = elsewhere.replace("http:", "ws:");
+    let with = |markup: &str, hosts: Value| {
+        request(
+            &json!({ "html": markup, "width": 100, "height": 100, "blockHosts": hosts, "waitUntil": "networkidle" }),
+        )
+    };
+    let shown = format!("<!doctype html><body style='margin:0;background:red'><img src='{elsewhere}'>");
+    // The picture is in the caches of the page, which the account keeps.
+    shared.expect_green(&with(&shown, json!(["*.other.test", "er.test", "page.test"]))).await;
+    let hits = site.hits("/blocked.svg");
+    for hosts in [json!(["OTHER.test."]), json!(["a.example", "*.test"])] {
+        let file = shared.file(&with(&shown, hosts.clone())).await;
+        assert_eq!((middle(&file), file.page_idle), ([255, 0, 0], true), "{hosts}");
+        let ways = [
+            format!("get('{elsewhere}').catch(green)"),
+            format!("get('{}').catch(green)", site.elsewhere("/green")),
+            format!("new WebSocket('{socket}').onerror = green"),
+            format!("Object.assign(new EventSource('{elsewhere}')).onerror = green"),
+            format!("navigator.sendBeacon('{elsewhere}'); green()"),
+            format!(
+                "new Worker(URL.createObjectURL(new Blob([`fetch('{elsewhere}', {{mode: 'no-cors'}}).catch(() => postMessage(1))`]))).onmessage = green"
+            ),
+        ];
+        for way in ways {
+            let mut job = green_unless(&way);
+            job.options.block_hosts = serde_json::from_value(hosts.clone()).unwrap();
+            shared.expect_green(&job).await;
+        }
+    }
+    assert_eq!(site.hits("/blocked.svg"), hits);
+    let frame =
+        format!("<body style='margin:0;background:green'><iframe hidden src='{}'>", site.elsewhere("/green"));
+    shared.expect_green(&with(&frame, json!(["other.test"]))).await;
+    let page = site.at(&format!("/to?{}", site.elsewhere("/green")));
+    for mut job in [url(&page), going_to(&site.elsewhere("/green"))] {
+        job.options.block_hosts = vec!["other.test".parse().unwrap()];
+        assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::HostBlocked, "{:?}", job.source);
+    }
 }
 
 async fn ports(shared: Arc<Shared>) {

@@ -68,6 +68,7 @@ pub enum FieldName {
     Attachments,
     InvoiceXml,
     Protection,
+    BlockHosts,
 }
 
 /// The fields that exclude each other. The first of a pair is named as the cause.

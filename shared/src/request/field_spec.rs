@@ -62,6 +62,11 @@ pub enum FieldKind {
     Attachments,
     /// An object of strings and an array.
     Protection,
+    /// An array of strings.
+    Texts {
+        /// Maximum number of strings.
+        max: usize,
+    },
 }
 
 const BOOLEAN: FieldSpec =
@@ -318,6 +323,15 @@ impl FieldName {
                  with all rights: at least one of them, at most 127 bytes of UTF-8 each. `allow` is an array of `print`, `copy`, \
                  `modify`, `annotate`, `fill` and `assemble`; without it only `print` is allowed. Excludes `pdfStandard` and \
                  `invoiceXml`. Not among the options of a template. With another format it is refused.",
+            ),
+            Self::BlockHosts => FieldSpec {
+                kind: FieldKind::Texts { max: limits::MAX_BLOCKED_HOSTS },
+                default: Some("[]"),
+                ..BOOLEAN
+            }
+            .says(
+                "Hosts to which the page may not connect, at most 100: a name, or `*.` and a name for all below it. Requests to \
+                 them are not sent, and a navigation of the page there is a 422. The host of `url` is refused.",
             ),
         }
     }

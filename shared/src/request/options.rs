@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     format::{ImageFormat, OutputFormat, PaperSize},
+    host_names::HostNames,
     job::{
         Attachment, Clip, ImageOptions, Margins, Metadata, Output, Pages, PdfOptions, PdfStandard,
         Permission, Protection, Region, RenderOptions, Sheet, Side,
@@ -92,6 +93,7 @@ impl<'o> Options<'o> {
         pdf.document.attachments = attachments(field(FieldName::Attachments))?;
         pdf.document.invoice = field(FieldName::InvoiceXml).text_of()?;
         pdf.document.protection = protection(field(FieldName::Protection))?;
+        options.block_hosts = block_hosts(field(FieldName::BlockHosts))?;
 
         if let (Some(width), Some(height)) = sides {
             pdf.sheet = Sheet { width, height };
@@ -296,6 +298,21 @@ fn permissions(field: Field<'_>) -> Result<Vec<Permission>, InvalidRequest> {
     let names = values.as_ref().and_then(|values| texts(field, values));
     let permissions = names.and_then(|names| names.iter().map(|name| name.parse().ok()).collect());
     permissions.ok_or_else(|| field.rule(format!("must be an array of {}", quoted(Permission::VARIANTS))))
+}
+
+fn block_hosts(field: Field<'_>) -> Result<Vec<HostNames>, InvalidRequest> {
+    let Some(_) = field.value else { return Ok(Vec::new()) };
+    let array =
+        || field.rule(format!("must be an array of at most {} host names", limits::MAX_BLOCKED_HOSTS));
+    let values = field.items(limits::MAX_BLOCKED_HOSTS).ok_or_else(array)?;
+    if values.len() > limits::MAX_BLOCKED_HOSTS {
+        return Err(array());
+    }
+    let name_of = |(index, value)| {
+        let item = Field { name: FieldPath { index: Some(index), ..field.name }, value: Some(value) };
+        item.text(value)?.parse().map_err(|error| item.rule(error))
+    };
+    values.into_iter().enumerate().map(name_of).collect()
 }
 
 /// The texts of values; `None` if one is no text.

@@ -35,7 +35,7 @@ async fn handle(events: impl IntoIterator<Item = (&'static str, Value)>) -> Hand
     });
     writing.await.unwrap();
     let traffic = Egress::new(Arc::default(), Arc::new(Metrics::new())).unwrap();
-    let traffic = traffic.job("", PageStarted::default());
+    let traffic = traffic.job("", PageStarted::default(), &[]);
     let (mut tainted, agent) = (false, SetUserAgentOverrideParams::new("x"));
     let (handler, state, _) =
         PageEventHandler::new(&session, &mut queue, "F", &mut tainted, &agent, None, &traffic);

@@ -29,7 +29,7 @@ const FONT: &str = "/usr/share/fonts/truetype/liberation/LiberationSerif-BoldIta
 /// A style sheet with resources that only the layout of a page requests.
 const DRAWN: &str = "@font-face { font-family: late; font-display: swap; src: url(/late.ttf) } \
     html { font: 20px late; background: url(/late.svg) center / cover }";
-const GREEN_PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='100' height='100'>\
+pub(crate) const GREEN_PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='100' height='100'>\
     <rect width='100' height='100' fill='green'/></svg>";
 const FRAME: &str = "<body style='background:gold'><script>setTimeout(() => {\
     document.body.style.background = 'navy'; parent.postMessage(1, '*') }, 300)</script>";

@@ -54,6 +54,7 @@ impl Fields {
             }
             FieldKind::Standard => argument.value_name(PdfStandard::NAMES.join("|")),
             FieldKind::Text { .. } if is_content(name) => argument.value_name("TEXT|@FILE"),
+            FieldKind::Texts { .. } => argument.value_name("TEXT,TEXT"),
             FieldKind::Text { .. } => argument.value_name("TEXT"),
         }
     }
@@ -88,6 +89,7 @@ impl Fields {
                 Some((first, second)) => Value::from(vec![first.trim(), second.trim()]),
                 None => text.into(),
             },
+            FieldKind::Texts { .. } => text.split(',').map(str::trim).collect(),
             FieldKind::Number { .. } | FieldKind::Length | FieldKind::Margin => or_text(number(text)),
             FieldKind::Clip => {
                 let numbers: Option<Vec<_>> = text.split(',').map(number).collect();
