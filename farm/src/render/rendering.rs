@@ -284,16 +284,6 @@ impl<'a> Rendering<'a> {
         // The file is complete, whatever the page does now.
         drop(timeout_at(self.last_wait(), response).await);
     }
-
-    /// Whether a request for something that is drawn is in progress and still waited for.
-    pub(super) fn is_loading_drawn(&self) -> bool {
-        self.load_state().requests.is_loading_drawn(self.given_up)
-    }
-
-    /// Stops waiting for the requests that are in progress now.
-    pub(super) fn give_up_drawn(&mut self) {
-        self.given_up = self.load_state().requests.sent;
-    }
 }
 
 /// `None` if Chromium refused the command, because the document is gone.

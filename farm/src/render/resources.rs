@@ -19,7 +19,7 @@ pub(super) const RESOURCE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Frames that are run after resources have loaded; each may make the page request more.
 const MAX_RESOURCE_FRAMES: u32 = 3;
 
-/// Waits for the resources that are loading now, except those that [`Rendering::give_up_drawn`] gave up.
+/// Waits for the resources that are loading now, except those that were given up.
 pub(super) async fn wait(rendering: &mut Rendering<'_>) {
     wait_until(rendering, rendering.until(RESOURCE_TIMEOUT)).await;
 }
@@ -37,26 +37,23 @@ pub(super) async fn show_changes(rendering: &mut Rendering<'_>) -> Result<(), Jo
 pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     let until = rendering.until(RESOURCE_TIMEOUT);
     for _ in 0..MAX_RESOURCE_FRAMES {
-        if !rendering.is_loading_drawn() {
+        if !rendering.load_state().requests.is_loading_drawn(rendering.given_up) {
             break;
         }
-        if rendering.clock.in_virtual_time {
-            // The page's clock is stopped until the requests have ended.
-            let timeout_ms = until.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
-            VirtualTimeDriver::start(rendering)
-                .await?
-                .step_with_callbacks(FRAME_INTERVAL_MS, timeout_ms)
-                .await?;
-            if Instant::now() >= until {
-                rendering.give_up_drawn();
+        if !rendering.clock.in_virtual_time {
+            wait_until(rendering, until).await;
+            if rendering.has_begin_frame_control() {
+                main_thread::run_frame(rendering, FrameTime::Same).await?;
+            } else {
+                main_thread::metrics(rendering.session).await?;
             }
             continue;
         }
-        wait_until(rendering, until).await;
-        if rendering.has_begin_frame_control() {
-            main_thread::run_frame(rendering, FrameTime::Same).await?;
-        } else {
-            main_thread::metrics(rendering.session).await?;
+        // The page's clock is stopped until the requests have ended.
+        let timeout_ms = until.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
+        VirtualTimeDriver::start(rendering).await?.step_with_callbacks(FRAME_INTERVAL_MS, timeout_ms).await?;
+        if Instant::now() >= until {
+            give_up(rendering);
         }
     }
     Ok(())
@@ -69,6 +66,11 @@ async fn wait_until(rendering: &mut Rendering<'_>, until: Instant) {
             || !state.requests.is_loading_drawn(given_up)
     });
     if timeout_at(until, loaded).await.is_err() {
-        rendering.give_up_drawn();
+        give_up(rendering);
     }
+}
+
+/// Stops waiting for the requests that are in progress now.
+fn give_up(rendering: &mut Rendering<'_>) {
+    rendering.given_up = rendering.load_state().requests.sent;
 }
