@@ -75,7 +75,7 @@ pub(super) async fn capture(
         }
         Ok::<_, JobError>(height.unwrap_or(own_height) * scale)
     };
-    let mut fits_at = height_for(rendering, horizontal).await? + vertical;
+    let fits_at = height_for(rendering, horizontal).await? + vertical;
     // The content is taller than this, or the sheet is as tall as expected.
     let mut too_small = fits_at;
     if pdf.margins.is_none() && rendering.evaluate_isolated(HAS_PAGE_RULE).await? != Some(Value::Bool(false))
@@ -83,41 +83,71 @@ pub(super) async fn capture(
         too_small = height_for(rendering, 0.0).await? - SHEET_TOLERANCE;
     }
     let pdf = PdfOptions { prefer_css_page_size: false, ..pdf.clone() };
-    let sheet_at =
-        |height: f64| Sheet { width, height: Length::try_from(height).unwrap_or(limits::MAX_PDF_SIDE) };
-    let print_at = async |rendering: &mut Rendering<'_>, height: f64| {
-        let sheet = sheet_at(height);
-        let rule = page_rule(&pdf, Some(sheet)).unwrap_or_default();
-        style.replace(rendering, &format!("{ONE_PAGE} {rule}")).await?;
-        let file = print(rendering, &pdf, sheet).await?;
-        Ok::<_, JobError>((PdfFile::parse(&file).await?.page_count() == 1).then_some(file))
-    };
-    let max_height = limits::MAX_PDF_SIDE.pixels();
-    let mut growth = SHEET_GROWTH;
-    let mut file = loop {
-        if too_small >= max_height {
-            return Err(JobError::Refused(Refusal::NotOnePage));
-        }
-        fits_at = fits_at.min(max_height);
-        if let Some(file) = print_at(rendering, fits_at).await? {
-            break file;
-        }
-        too_small = fits_at;
-        fits_at += growth;
-        growth *= 2.0;
-    };
-    while fits_at - too_small > SHEET_TOLERANCE {
-        let middle = f64::midpoint(too_small, fits_at);
-        match print_at(rendering, middle).await? {
-            Some(smaller) => (file, fits_at) = (smaller, middle),
-            None => too_small = middle,
-        }
-    }
-    let sheet = sheet_at(fits_at);
+    let search = Search { pdf: &pdf, style, width };
+    let (file, height) = search.lowest(rendering, fits_at, too_small).await?;
+    let sheet = search.sheet(height);
     // The last one that was tried may have been too small.
-    let rule = page_rule(&pdf, Some(sheet)).unwrap_or_default();
-    style.replace(rendering, &format!("{ONE_PAGE} {rule}")).await?;
+    search.show(rendering, sheet).await?;
     Ok((file, Printed { pdf, sheet }))
+}
+
+/// Prints on sheets of different heights.
+struct Search<'p> {
+    pdf: &'p PdfOptions,
+    /// That of the sheet, in the page.
+    style: PageStyle,
+    width: Length,
+}
+
+impl Search<'_> {
+    /// The file on a sheet of almost the lowest height on which the content fits, and this height in CSS pixels. The search
+    /// begins at `fits_at`; the content is taller than `too_small`, or a sheet of this height is as tall as expected.
+    async fn lowest(
+        &self,
+        rendering: &mut Rendering<'_>,
+        mut fits_at: f64,
+        mut too_small: f64,
+    ) -> Result<(Bytes, f64), JobError> {
+        let max_height = limits::MAX_PDF_SIDE.pixels();
+        let mut growth = SHEET_GROWTH;
+        let mut file = loop {
+            if too_small >= max_height {
+                return Err(JobError::Refused(Refusal::NotOnePage));
+            }
+            fits_at = fits_at.min(max_height);
+            if let Some(file) = self.print(rendering, fits_at).await? {
+                break file;
+            }
+            too_small = fits_at;
+            fits_at += growth;
+            growth *= 2.0;
+        };
+        while fits_at - too_small > SHEET_TOLERANCE {
+            let middle = f64::midpoint(too_small, fits_at);
+            match self.print(rendering, middle).await? {
+                Some(smaller) => (file, fits_at) = (smaller, middle),
+                None => too_small = middle,
+            }
+        }
+        Ok((file, fits_at))
+    }
+
+    fn sheet(&self, height: f64) -> Sheet {
+        Sheet { width: self.width, height: Length::try_from(height).unwrap_or(limits::MAX_PDF_SIDE) }
+    }
+
+    async fn show(&self, rendering: &mut Rendering<'_>, sheet: Sheet) -> Result<(), JobError> {
+        let rule = page_rule(self.pdf, Some(sheet)).unwrap_or_default();
+        self.style.replace(rendering, &format!("{ONE_PAGE} {rule}")).await
+    }
+
+    /// The file, if the content fits on a sheet of this height.
+    async fn print(&self, rendering: &mut Rendering<'_>, height: f64) -> Result<Option<Bytes>, JobError> {
+        let sheet = self.sheet(height);
+        self.show(rendering, sheet).await?;
+        let file = print(rendering, self.pdf, sheet).await?;
+        Ok((PdfFile::parse(&file).await?.page_count() == 1).then_some(file))
+    }
 }
 
 /// The height of the content in a viewport of this width, in CSS pixels; `None` if it grows with the viewport.
