@@ -67,60 +67,36 @@ fn marked(
     seen: &mut HashSet<ObjectId>,
     changes: &Changes,
 ) -> Result<Marked, JobError> {
-    let operations = Content::decode(content)?.operations;
     let mut marked = Marked { content: None, forms: Vec::new(), copies: Vec::new() };
-    let mut result = Vec::with_capacity(operations.len());
-    let mut tags = 0_usize;
-    let mut has_changed = false;
-    // Where the path or the text begins.
-    let mut start = None;
+    let (mut result, mut has_changed) = (Vec::new(), false);
+    // The number of open tags, and where the path or the text begins.
+    let (mut tags, mut start) = (0_usize, None);
     // The number of the text, and whether it is open.
     let (mut text, mut in_text) = (0, false);
-    for mut operation in operations {
-        let mut is_artifact = false;
+    for mut operation in Content::decode(content)?.operations {
+        let (mut is_artifact, ends_text) = (false, operation.operator == "ET");
         match operation.operator.as_str() {
             // Sequences in a text are no tags.
-            "BDC" | "BMC" | "EMC" if in_text => {}
-            "BDC" | "BMC" => {
+            "BDC" | "BMC" if !in_text => {
                 (tags, start) = (tags + 1, None);
                 let number = property(&operation.operands, b"MCID").and_then(|it| it.as_i64().ok());
                 if number.is_some_and(|number| changes.removed.contains(&(stream, number))) {
-                    operation = artifact();
-                    has_changed = true;
+                    (operation, has_changed) = (artifact(), true);
                 }
             }
-            "EMC" => (tags, start) = (tags.saturating_sub(1), None),
+            "EMC" if !in_text => (tags, start) = (tags.saturating_sub(1), None),
             "BT" | "m" | "re" => {
                 _ = start.get_or_insert(result.len());
                 in_text = operation.operator == "BT";
             }
             "n" => start = None,
             "ET" => (is_artifact, in_text) = (tags == 0, false),
-            "f" | "F" | "f*" | "B" | "B*" | "b" | "b*" | "S" | "s" | "sh" | "BI" => {
-                is_artifact = tags == 0;
-            }
+            "f" | "F" | "f*" | "B" | "B*" | "b" | "b*" | "S" | "s" | "sh" | "BI" => is_artifact = tags == 0,
             "Do" if tags == 0 => {
-                let name =
-                    operation.operands.first().and_then(|name| name.as_name().ok()).unwrap_or_default();
-                let form = drawn.get(name).copied().filter(|&form| is_tagged(document, form, 0));
-                is_artifact = match form {
-                    Some(form) if seen.insert(form) => {
-                        marked.forms.push(form);
-                        false
-                    }
-                    // A mask draws its content twice.
-                    Some(form) => {
-                        let copy = [name, b"Copy"].concat();
-                        operation.operands = vec![Object::Name(copy.clone())];
-                        marked.copies.push((copy, form));
-                        true
-                    }
-                    None => true,
-                };
+                is_artifact = draws_artifact(document, &mut operation, drawn, seen, &mut marked);
             }
             _ => {}
         }
-        let ends_text = operation.operator == "ET";
         result.push(operation);
         if is_artifact {
             let start = start.take().unwrap_or(result.len() - 1);
@@ -133,6 +109,28 @@ fn marked(
     }
     marked.content = has_changed.then(|| Content { operations: result }.encode()).transpose()?;
     Ok(marked)
+}
+
+/// Whether a `Do` outside of tags draws an artifact. A form with tags is none; drawn again, it is a copy without them.
+fn draws_artifact(
+    document: &Document,
+    operation: &mut Operation,
+    drawn: &HashMap<&[u8], ObjectId>,
+    seen: &mut HashSet<ObjectId>,
+    marked: &mut Marked,
+) -> bool {
+    let name = operation.operands.first().and_then(|name| name.as_name().ok()).unwrap_or_default();
+    let form = drawn.get(name).copied().filter(|&form| is_tagged(document, form, 0));
+    let Some(form) = form else { return true };
+    if seen.insert(form) {
+        marked.forms.push(form);
+        return false;
+    }
+    // A mask draws its content twice.
+    let copy = [name, b"Copy"].concat();
+    operation.operands = vec![Object::Name(copy.clone())];
+    marked.copies.push((copy, form));
+    true
 }
 
 fn artifact() -> Operation {

@@ -109,6 +109,27 @@ impl Default for Open {
     }
 }
 
+impl Open {
+    fn begin_sequence(&mut self, operands: &[Object]) {
+        let text = property(operands, b"ActualText").and_then(|it| decode_text_string(it).ok());
+        self.replaced.push(text.is_some());
+        self.text += &text.unwrap_or_default();
+    }
+
+    fn advance(&mut self, operands: &[Object]) {
+        let [x, y] = numbers(operands).unwrap_or_default();
+        self.matrix = product(&[1.0, 0.0, 0.0, 1.0, x, y], &self.matrix);
+    }
+
+    fn show(&mut self, operands: &[Object], encoding: Option<&Encoding<'_>>) {
+        if !self.replaced.contains(&true) {
+            for shown in operands {
+                decode(shown, encoding, &mut self.text);
+            }
+        }
+    }
+}
+
 struct Walk<'a> {
     document: &'a Document,
     seen: HashSet<ObjectId>,
@@ -140,63 +161,47 @@ impl<'a> Walk<'a> {
                     marks.push(mark.or(around));
                 }
                 ("EMC", None) if marks.len() > 1 => _ = marks.pop(),
-                ("BDC" | "BMC", Some(open)) => {
-                    let text = property(operands, b"ActualText").and_then(|it| decode_text_string(it).ok());
-                    open.replaced.push(text.is_some());
-                    open.text += &text.unwrap_or_default();
-                }
+                ("BDC" | "BMC", Some(open)) => open.begin_sequence(operands),
                 ("EMC", Some(open)) => _ = open.replaced.pop(),
                 ("BT", _) => open = Some(Open::default()),
                 ("ET", _) => {
-                    let Some(Open { begin: Some((place, color)), text: content, .. }) = open.take() else {
-                        count += 1;
-                        continue;
-                    };
-                    let mark = marks.last().copied().flatten();
-                    let object = (stream.id, count);
-                    let text = Text { page: stream.page, object, mark, place, color, content };
-                    let is_space = color == Some(SPACE_COLOR) && text.is_blank();
-                    if is_space { &mut self.found.spaces } else { &mut self.found.texts }.push(text);
+                    let open = open.take().unwrap_or_default();
+                    self.end_text(stream, open, (stream.id, count), marks.last().copied().flatten());
                     count += 1;
                 }
                 ("Tm", Some(open)) => open.matrix = numbers(operands).unwrap_or(open.matrix),
-                ("Td", Some(open)) => {
-                    let [x, y] = numbers(operands).unwrap_or_default();
-                    open.matrix = product(&[1.0, 0.0, 0.0, 1.0, x, y], &open.matrix);
-                }
+                ("Td", Some(open)) => open.advance(operands),
                 ("Tf", _) => {
                     font = operands.first().and_then(|name| self.font(stream, name.as_name().ok()?));
                 }
                 ("Tj" | "TJ", Some(open)) => {
                     let [.., x, y] = product(&open.matrix, &matrix);
                     open.begin.get_or_insert(((parts(x), parts(y)), color));
-                    if !open.replaced.contains(&true) {
-                        let encoding = font.and_then(|font| self.encodings.get(&font)?.as_ref());
-                        for shown in operands {
-                            decode(shown, encoding, &mut open.text);
-                        }
-                    }
+                    open.show(operands, font.and_then(|font| self.encodings.get(&font)?.as_ref()));
                 }
-                ("Do", None) => {
-                    let mark = marks.last().copied().flatten();
-                    if let Some(Ok(name)) = operands.first().map(Object::as_name) {
-                        self.form(stream, name, mark, matrix)?;
-                    }
-                }
+                ("Do", None) => self.form(stream, operands, marks.last().copied().flatten(), matrix)?,
                 _ => {}
             }
         }
         Ok(())
     }
 
+    fn end_text(&mut self, stream: &Stream<'_>, open: Open, object: (ObjectId, usize), mark: Option<Mark>) {
+        let Open { begin: Some((place, color)), text: content, .. } = open else { return };
+        let text = Text { page: stream.page, object, mark, place, color, content };
+        let is_space = color == Some(SPACE_COLOR) && text.is_blank();
+        if is_space { &mut self.found.spaces } else { &mut self.found.texts }.push(text);
+    }
+
     /// The texts of a form.
     fn form(
         &mut self,
         within: &Stream<'a>,
-        name: &[u8],
+        operands: &[Object],
         mark: Option<Mark>,
         matrix: Matrix,
     ) -> lopdf::Result<()> {
+        let Some(Ok(name)) = operands.first().map(Object::as_name) else { return Ok(()) };
         let drawn = resource(self.document, within.resources, b"XObject", name);
         let form = drawn.and_then(|id| Some((id, self.document.get_object(id).ok()?.as_stream().ok()?)));
         let Some((id, form)) = form else { return Ok(()) };
