@@ -93,11 +93,8 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
             None => Ok(file),
         };
     }
-    let mut headings = Vec::new();
-    if pdf.outline {
-        let texts = rendering.evaluate_isolated(HEADINGS).await?;
-        headings = texts.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
-    }
+    let headings = if pdf.outline { rendering.evaluate_isolated(HEADINGS).await? } else { None };
+    let headings = headings.and_then(|texts| serde_json::from_value(texts).ok()).unwrap_or_default();
     let document = finish::read(file, first_page, pdf, headings).await?;
     let (document, reading) = origins::reading(rendering, document, &printed).await?;
     finish::finish(document, pdf, language, reading).await

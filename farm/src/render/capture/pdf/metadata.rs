@@ -169,15 +169,10 @@ fn packet(info: &Dictionary, language: Option<&str>, archive: Option<PdfA>, sche
     }
     if !schemas.is_empty() {
         let descriptions: String = schemas.iter().map(Schema::description).collect();
-        let list =
-            ["<pdfaExtension:schemas><rdf:Bag>\n", &descriptions, "</rdf:Bag></pdfaExtension:schemas>\n"];
-        properties += &list.concat();
+        properties += "<pdfaExtension:schemas><rdf:Bag>\n";
+        properties += &(descriptions + "</rdf:Bag></pdfaExtension:schemas>\n");
     }
-    // Validators refuse a namespace that is declared and not used.
-    let own = schemas.iter().map(|schema| (schema.prefix, schema.namespace));
-    let used = NAMESPACES.into_iter().chain(own).filter(|(it, _)| properties.contains(&format!("<{it}:")));
-    let namespaces: String =
-        used.flat_map(|(prefix, namespace)| [" xmlns:", prefix, "=\"", namespace, "\""]).collect();
+    let namespaces = namespaces(&properties, schemas);
     format!(
         "<?xpacket begin=\"\u{feff}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n\
          <x:xmpmeta xmlns:x=\"adobe:ns:meta/\">\n\
@@ -185,6 +180,13 @@ fn packet(info: &Dictionary, language: Option<&str>, archive: Option<PdfA>, sche
          <rdf:Description rdf:about=\"\"{namespaces}>\n\
          {properties}</rdf:Description>\n</rdf:RDF>\n</x:xmpmeta>\n<?xpacket end=\"r\"?>"
     )
+}
+
+/// The declarations of the namespaces that properties use. Validators refuse one that is not used.
+fn namespaces(properties: &str, schemas: &[Schema]) -> String {
+    let own = schemas.iter().map(|schema| (schema.prefix, schema.namespace));
+    let used = NAMESPACES.into_iter().chain(own).filter(|(it, _)| properties.contains(&format!("<{it}:")));
+    used.flat_map(|(prefix, namespace)| [" xmlns:", prefix, "=\"", namespace, "\""]).collect()
 }
 
 impl Schema {

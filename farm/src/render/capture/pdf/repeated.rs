@@ -58,11 +58,8 @@ pub(super) fn remove(
             removed.extend(copies(&element.marks, &pages));
         }
     }
-    for (is_repeated, marks) in rows.into_values() {
-        if is_repeated {
-            removed.extend(copies(&marks, &pages));
-        }
-    }
+    let repeated = rows.into_values().filter(|(is_repeated, _)| *is_repeated);
+    removed.extend(repeated.flat_map(|(_, marks)| copies(&marks, &pages)));
     parents.remove(document, &elements, &removed)?;
     changes.removed.extend(removed);
     Ok(())

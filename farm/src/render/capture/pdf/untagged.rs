@@ -69,29 +69,7 @@ pub(super) fn place(
 ) -> Result<(), JobError> {
     let texts = &content.texts;
     let found = origins.find(texts);
-    let mut of_marks: HashMap<Mark, usize> = HashMap::new();
-    let mut hidden: HashSet<Mark> = HashSet::new();
-    for (text, origin) in texts.iter().zip(&found) {
-        let is_missing = *origin == Origin::Missing && !text.is_blank();
-        if is_missing && (text.mark.is_some() || !origins.has_header()) {
-            return Err(JobError::standard_not_met(&format!(
-                "the page stays as it is while it is printed; \"{:.40}\" changes",
-                text.content.trim()
-            )));
-        }
-        let Some(mark) = text.mark else { continue };
-        match origin {
-            Origin::Element(element, _) => _ = of_marks.entry(mark).or_insert(*element),
-            Origin::Hidden => _ = hidden.insert(mark),
-            _ => {}
-        }
-    }
-    for (space, origin) in content.spaces.iter().zip(origins.find(&content.spaces)) {
-        if let (Some(mark), Origin::Element(element, _)) = (space.mark, origin) {
-            of_marks.insert(mark, element);
-        }
-    }
-    hidden.retain(|mark| !of_marks.contains_key(mark));
+    let (of_marks, hidden) = origins_of_marks(content, &found, origins)?;
     let elements = tree::elements(document, tree::root(document)?);
     parents.remove(document, &elements, &hidden)?;
     changes.removed.extend(hidden);
@@ -120,6 +98,38 @@ pub(super) fn place(
         }
     }
     new.finish(document)
+}
+
+/// The element of the page of each mark, and the marks of hidden text alone.
+fn origins_of_marks(
+    content: &Drawn,
+    found: &[Origin],
+    origins: &Origins,
+) -> Result<(HashMap<Mark, usize>, HashSet<Mark>), JobError> {
+    let mut of_marks: HashMap<Mark, usize> = HashMap::new();
+    let mut hidden: HashSet<Mark> = HashSet::new();
+    for (text, origin) in content.texts.iter().zip(found) {
+        let is_missing = *origin == Origin::Missing && !text.is_blank();
+        if is_missing && (text.mark.is_some() || !origins.has_header()) {
+            return Err(JobError::standard_not_met(&format!(
+                "the page stays as it is while it is printed; \"{:.40}\" changes",
+                text.content.trim()
+            )));
+        }
+        let Some(mark) = text.mark else { continue };
+        match origin {
+            Origin::Element(element, _) => _ = of_marks.entry(mark).or_insert(*element),
+            Origin::Hidden => _ = hidden.insert(mark),
+            _ => {}
+        }
+    }
+    for (space, origin) in content.spaces.iter().zip(origins.find(&content.spaces)) {
+        if let (Some(mark), Origin::Element(element, _)) = (space.mark, origin) {
+            of_marks.insert(mark, element);
+        }
+    }
+    hidden.retain(|mark| !of_marks.contains_key(mark));
+    Ok((of_marks, hidden))
 }
 
 /// The texts that are not tagged and belong to the page, in the order in which they are drawn; each once, although what is
