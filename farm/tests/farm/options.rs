@@ -23,6 +23,9 @@ tests! {
     "the status of a page is known, and a failure on request" => page_status,
 }
 
+/// The deadline of jobs whose conditions never become true: they are looked at until then.
+const CONDITION_DEADLINE: Duration = Duration::from_secs(10);
+
 async fn size_and_middle(shared: &Shared, fields: Value) -> ((u32, u32), [u8; 3]) {
     let file = shared.file(&small(fields)).await;
     (dimensions(&file), middle(&file))
@@ -177,7 +180,8 @@ async fn wait_for_selector(shared: Arc<Shared>) {
     }
     for html in [later("").as_str(), "<p>a"] {
         let job = small(json!({ "html": html, "waitForSelector": "#never" }));
-        assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::ElementNotVisible, "{html}");
+        let refused = shared.farm.render(&job, CONDITION_DEADLINE).await.unwrap_err();
+        assert_eq!(refused, Refusal::ElementNotVisible, "{html}");
     }
 }
 
@@ -214,7 +218,8 @@ async fn wait_for_function(shared: Arc<Shared>) {
     // The document that follows another one is asked again.
     let next = "<script>history.length; setTimeout(() => location = 'data:text/html,', 50)</script>";
     let never = small(json!({ "html": next, "waitForFunction": "false" }));
-    assert_eq!(shared.render(&never).await.unwrap_err(), Refusal::FunctionNotTrue);
+    let refused = shared.farm.render(&never, CONDITION_DEADLINE).await.unwrap_err();
+    assert_eq!(refused, Refusal::FunctionNotTrue);
 }
 
 async fn failing_function(shared: Arc<Shared>) {
@@ -254,7 +259,8 @@ async fn failing_function(shared: Arc<Shared>) {
     for html in ["<p>a", "<script>setInterval(() => {}, 100)</script>"] {
         for function in ["false", "new Promise(() => {})"] {
             let job = small(json!({ "html": html, "waitForFunction": function }));
-            assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::FunctionNotTrue, "{function}");
+            let refused = shared.farm.render(&job, CONDITION_DEADLINE).await.unwrap_err();
+            assert_eq!(refused, Refusal::FunctionNotTrue, "{function}");
         }
     }
 }
