@@ -55,6 +55,12 @@ impl Event {
             .inspect_err(|error| tracing::trace!(%error, "cannot decode an event of this browser"))
     }
 
+    /// The parameters as a type that has only the fields that the caller reads; `None` if one is missing.
+    #[must_use]
+    pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_slice(&self.params).ok()
+    }
+
     /// The parameters without a type, for events that [`parse`](Self::parse) cannot parse; null if there are
     /// none.
     #[must_use]

@@ -18,6 +18,10 @@ pub const MIN_CUT_STRING_BYTES: usize = MAX_STRING_BYTES - MAX_ESCAPE_BYTES;
 const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 /// So many bytes of a message tell the id of a reply.
 const HEAD_BYTES: usize = 32;
+/// The beginnings of events that have no receiver, and of which a page can make any number: calls of its console, and its
+/// execution contexts.
+const UNWANTED: [&[u8; HEAD_BYTES]; 2] =
+    [br#"{"method":"Runtime.consoleAPICal"#, br#"{"method":"Runtime.executionCont"#];
 
 #[derive(Debug, Default)]
 pub(crate) struct IncomingMessage {
@@ -36,6 +40,8 @@ enum Kind {
         max_bytes: usize,
     },
     Event(Position),
+    /// An event that is discarded.
+    Unwanted,
 }
 
 /// The position in an event, with the number of bytes that are kept of the current string.
@@ -53,6 +59,8 @@ pub(crate) enum Arrived {
     /// The reply to the command with this id.
     LargeReply(u64),
     LargeEvent,
+    /// An event that has no receiver.
+    Unwanted,
 }
 
 impl IncomingMessage {
@@ -67,13 +75,15 @@ impl IncomingMessage {
             }
             if let Some(id) = leading_id(&self.text) {
                 self.kind = Kind::Reply { id, max_bytes: max_reply_bytes(id) };
+            } else if UNWANTED.iter().any(|head| head[..] == self.text) {
+                (self.text, self.kind) = (Vec::new(), Kind::Unwanted);
             } else {
                 let head = std::mem::take(&mut self.text);
                 self.push_event(&head, OutsideOfStrings);
             }
         }
         match self.kind {
-            Kind::Unknown => {}
+            Kind::Unknown | Kind::Unwanted => {}
             Kind::Reply { max_bytes, .. } => self.keep(part, max_bytes),
             Kind::Event(position) => self.push_event(part, position),
         }
@@ -81,6 +91,7 @@ impl IncomingMessage {
 
     pub(crate) fn finish(self) -> Arrived {
         match self.kind {
+            Kind::Unwanted => Arrived::Unwanted,
             _ if !self.is_too_large => Arrived::Message(self.text),
             Kind::Reply { id, .. } => Arrived::LargeReply(id),
             _ => Arrived::LargeEvent,
@@ -175,6 +186,25 @@ mod tests {
             let text = message.to_string();
             for part_bytes in [1, 7, 31, 33, 65_536] {
                 assert!(json_of(&text, part_bytes) == message, "{part_bytes} {text:.50}");
+            }
+        }
+    }
+
+    #[test]
+    fn events_without_a_receiver_are_discarded() {
+        for (method, is_kept) in [
+            ("Runtime.consoleAPICalled", false),
+            ("Runtime.executionContextCreated", false),
+            ("Runtime.executionContextsCleared", false),
+            ("Runtime.exceptionThrown", true),
+            ("Runtime.exceptionRevoked", true),
+        ] {
+            let message =
+                json!({ "method": method, "params": { "text": "x\"".repeat(9) }, "sessionId": "S" });
+            for part_bytes in [1, 31, 32, 33, 65_536] {
+                let arrived = arrived(&message.to_string(), part_bytes);
+                assert_eq!(matches!(arrived, Arrived::Message(_)), is_kept, "{method}");
+                assert_eq!(matches!(arrived, Arrived::Unwanted), !is_kept, "{method}");
             }
         }
     }

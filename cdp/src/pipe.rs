@@ -88,6 +88,7 @@ pub(crate) fn spawn_reader(
             match arrived {
                 Arrived::Message(message) => deliver(&guard.shared, Bytes::from(message), sequence),
                 Arrived::LargeReply(id) => guard.shared.reply(id, Incoming { message: None, sequence }),
+                Arrived::Unwanted => {}
                 Arrived::LargeEvent => tracing::warn!("an event was too large and is lost"),
             }
         }
