@@ -200,8 +200,7 @@ async fn forward(
     if context.deadline.is_too_close(Instant::now()) {
         return Err(too_late());
     }
-    let FarmFile { body, page_status, page_idle, .. } =
-        farm::render(settings, &job, context.deadline.at(), context).await?;
+    let FarmFile { body, page, .. } = farm::render(settings, &job, context.deadline.at(), context).await?;
     let disposition = file_name::content_disposition(&[file_name.as_deref(), template_name], format);
-    Ok(reply::File { format, disposition, body, page_status, page_idle })
+    Ok(reply::File { format, disposition, body, page })
 }

@@ -14,7 +14,8 @@ use platen_program::{MetricsRegistry, error_chain};
 use platen_shared::{
     format::OutputFormat,
     job::{RenderJob, Source},
-    refusal::Refusal,
+    page_report::PageReport,
+    refusal::{PageText, Refusal},
 };
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 use tokio::time::{Instant, timeout_at};
@@ -66,10 +67,10 @@ impl Collector for Gauges {
 pub struct Rendered {
     /// The file.
     pub bytes: Bytes,
-    /// HTTP status of the page, if the job has a URL.
-    pub page_status: Option<u16>,
-    /// Whether nothing is open that a wait for the network to be idle has left out.
-    pub page_idle: bool,
+    /// What its page did.
+    pub page: PageReport,
+    /// Texts of the page's first errors and failed requests, in their order.
+    pub problems: Vec<PageText>,
     /// The format of `bytes`.
     pub format: OutputFormat,
 }
@@ -219,10 +220,10 @@ impl Inner {
         let rendering = self.render_with_retries(job, request, lease, job_egress, deadline, &progress.phases);
         // The one limit of all that a job does in its browser. What it leaves unfinished ends after the answer.
         let rendered = timeout_at(deadline, rendering).await.unwrap_or(Err(Refusal::Deadline));
-        let render::RenderedFile { bytes, page_status, page_idle } = rendered?;
+        let render::RenderedFile { bytes, page, problems } = rendered?;
         let format = job.options.output.format();
         self.metrics.render_seconds.of(format.extension()).observe(admitted.elapsed().as_secs_f64());
-        Ok(Rendered { bytes, page_status, page_idle, format })
+        Ok(Rendered { bytes, page, problems, format })
     }
 
     async fn render_with_retries(

@@ -22,7 +22,7 @@ use chromiumoxide_cdp::cdp::{
             DisposeBrowserContextParams, SessionId, SetAutoAttachParams, TargetId,
         },
     },
-    js_protocol::runtime::{EvaluateParams, RunIfWaitingForDebuggerParams},
+    js_protocol::runtime::{self, EvaluateParams, RunIfWaitingForDebuggerParams},
 };
 use platen_cdp::{CdpError, Event, Events, Session};
 use platen_shared::{
@@ -173,6 +173,8 @@ impl Page {
         let thread_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::ThreadTicks) };
         session.send(&thread_ticks)?;
         session.send(&animation::EnableParams {})?;
+        // For errors.
+        session.send(&runtime::EnableParams {})?;
         session.send(&media::EnableParams {})?;
         session.send(&network_state())?;
         session.send(&self.overrides.user_agent)?;

@@ -14,6 +14,7 @@ mod main_thread;
 mod navigations;
 mod page_events;
 mod page_lease;
+mod page_record;
 mod prepare;
 mod remaining_wait;
 mod rendering;
@@ -26,10 +27,13 @@ mod virtual_time;
 mod wait_plan;
 mod waits;
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use platen_cdp::CdpError;
-use platen_shared::{job::Source, refusal::Refusal};
+use platen_shared::{
+    job::{RenderJob, Source},
+    refusal::Refusal,
+};
 use tokio::time::sleep;
 
 pub(crate) use self::{
@@ -37,7 +41,10 @@ pub(crate) use self::{
     remaining_wait::real_wait,
     rendering::{Clock, JobContext},
 };
-use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering, wait_plan::Awaited};
+use self::{
+    page_events::PageEventHandler, page_lease::PageLease, page_record::PageRecord, rendering::Rendering,
+    wait_plan::Awaited,
+};
 use crate::{
     browser::Exit,
     error::JobError,
@@ -124,10 +131,11 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
         Source::Html(_) => None,
     };
     let user_agent = &overrides.user_agent;
-    let (handler, state, scripts) =
+    let (handler, state, records) =
         PageEventHandler::new(session, events, main_frame, tainted, user_agent, job_host, context.egress);
+    let published = (state, Arc::clone(&records));
     let mut rendering =
-        Rendering::new(context, pooled, session, main_frame, frames.as_mut(), (state, scripts), prepared);
+        Rendering::new(context, pooled, session, main_frame, frames.as_mut(), published, prepared);
     let done = tokio::select! {
         // Polled first, because its error is the cause if a step fails as well.
         biased;
@@ -136,7 +144,7 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
     };
     let (must_close, prints_header) = (rendering.must_close, rendering.header.is_printing);
     page.tainted |= must_close;
-    match done {
+    let done = match done {
         // An import that is not loaded crashes Chromium's renderer of headers, or lets it fail.
         Err(JobError::Crashed) if prints_header => Err(JobError::Refused(Refusal::HeaderFailed)),
         Err(JobError::Cdp(CdpError::PageGone | CdpError::Closed)) => Err(page_gone(pooled).await),
@@ -146,7 +154,23 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
             Err(JobError::NetworkServiceExited)
         }
         done => done,
+    };
+    with_record(done, &records.page.lock(), context.job)
+}
+
+/// Adds what the page has done.
+fn with_record(
+    done: Result<RenderedPage, JobError>,
+    record: &PageRecord,
+    job: &RenderJob,
+) -> Result<RenderedPage, JobError> {
+    let mut rendered = done?;
+    record.add_to(&mut rendered.file.page);
+    if matches!(job.source, Source::Html(_)) {
+        rendered.file.page.url = None;
     }
+    rendered.file.problems = record.problems();
+    Ok(rendered)
 }
 
 /// Loads the page and captures it. `loading` is the phase that has begun.

@@ -41,6 +41,7 @@ pub mod log_line;
 pub mod name;
 pub mod openapi;
 pub mod page_ranges;
+pub mod page_report;
 pub mod reason;
 pub mod refusal;
 pub mod request;

@@ -5,11 +5,6 @@ pub const JOBS_PATH: &str = "/v1/jobs";
 /// Header of every response of a farm: a random name of the process. A response without it is that of a proxy, or of a
 /// server that is no farm.
 pub const FARM_ID: &str = "x-platen-farm-id";
-/// Header of a file of a URL, from the farm and to the caller: the HTTP status of the page.
-pub const PAGE_STATUS: &str = "x-page-status";
-/// Header of a file, from the farm and to the caller: `false` if a request was still open when a wait for the network to
-/// be idle ended.
-pub const PAGE_IDLE: &str = "x-page-idle";
 /// Text of the error that the host gives a component for an outgoing request, if the component's own
 /// client disconnected before the request was sent.
 pub const DISCONNECTED_UNSENT: &str = "the client disconnected before the request was sent";

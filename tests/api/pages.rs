@@ -6,7 +6,7 @@ use platen_harness::{
     loopback::ClosedPort,
     site::{HOST, Reply, Site},
 };
-use platen_shared::{address::classify, url_rule::is_local_name};
+use platen_shared::{address::classify, page_report::PAGE_IDLE, url_rule::is_local_name};
 
 use crate::prelude::*;
 use crate::{images::picture, pdf::pdf};
@@ -148,7 +148,7 @@ async fn never_idle(stage: Stage) -> Result<()> {
         let url = scene.site().put("/never-idle", Reply::page(page));
         let body = json!({ "url": url, "waitUntil": "networkidle" });
         let answer = scene.target.render(&body).send().await?;
-        let found = answer.header(wire::PAGE_IDLE).ok();
+        let found = answer.header(PAGE_IDLE).ok();
         ensure!(answer.status == 200 && found == idle, "{found:?} on {}", answer.summary());
     }
     Ok(())

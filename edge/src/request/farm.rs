@@ -15,6 +15,7 @@ use platen_shared::{
     format::OutputFormat,
     job::RenderJob,
     limits,
+    page_report::PageReport,
     refusal::Refusal,
     wire,
 };
@@ -188,10 +189,7 @@ pub(super) enum FileBody {
 /// A successful response.
 pub(super) struct FarmFile {
     pub(super) body: FileBody,
-    /// HTTP status of the page.
-    pub(super) page_status: Option<String>,
-    /// Nothing was open when a wait for the network to be idle ended.
-    pub(super) page_idle: bool,
+    pub(super) page: PageReport,
     pub(super) times: FarmTimes,
 }
 
@@ -220,11 +218,8 @@ async fn receive(request: Request, format: OutputFormat, deadline: Instant) -> R
         return Err(Failure::new(Refusal::Broken, cause));
     }
     let (length, times) = (number(&headers, "content-length"), times(&headers));
-    let page_status = headers.get(wire::PAGE_STATUS).into_iter().next();
-    let page_status =
-        page_status.and_then(|status| String::from_utf8(status).ok()).filter(|it| is_status(it));
-    let page_idle = headers.get(wire::PAGE_IDLE).is_empty();
-    let file = |body| Ok(FarmFile { body, page_status, page_idle, times });
+    let page = PageReport::of_headers(|name| text(&headers, name));
+    let file = |body| Ok(FarmFile { body, page, times });
     let (_done, done_reader) = wit_future::new(|| Ok(()));
     let (mut contents, trailers) = Response::consume_body(response, done_reader);
     match length.and_then(|length| usize::try_from(length).ok()) {
@@ -242,20 +237,20 @@ async fn receive(request: Request, format: OutputFormat, deadline: Instant) -> R
     }
 }
 
+/// The value of a header that is a text.
+fn text(headers: &Fields, name: &str) -> Option<String> {
+    String::from_utf8(headers.get(name).into_iter().next()?).ok()
+}
+
 /// The value of a header that is a number.
 fn number(headers: &Fields, name: &str) -> Option<u64> {
-    let value = headers.get(name).into_iter().next()?;
-    std::str::from_utf8(&value).ok()?.parse().ok()
+    text(headers, name)?.parse().ok()
 }
 
 fn times(headers: &Fields) -> FarmTimes {
     // Larger than any time of a job, and small enough for a column.
     let time = |name| number(headers, name).filter(|time| *time <= u32::MAX.into());
     FarmTimes { queued_ms: time(wire::QUEUED_MS), render_ms: time(wire::RENDER_MS) }
-}
-
-fn is_status(text: &str) -> bool {
-    text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The failure of a request without a response. It is refunded if the farm was not reached.

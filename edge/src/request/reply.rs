@@ -4,7 +4,13 @@
 //! Invariant: every response has `x-request-id` and `cache-control: no-store`. A file keeps its declared
 //! length, so that a client detects a truncated transfer.
 
-use platen_shared::{format::OutputFormat, openapi, refusal::Refusal, wire};
+use platen_shared::{
+    format::OutputFormat,
+    openapi,
+    page_report::{PAGE_STATUS, PageReport},
+    refusal::Refusal,
+    wire,
+};
 use platen_spin::body::{self, Headers, Transfer, fields};
 use spin_sdk::wasip3::http::types::Response;
 
@@ -23,10 +29,7 @@ pub(super) struct File {
     pub(super) format: OutputFormat,
     pub(super) disposition: String,
     pub(super) body: FileBody,
-    /// HTTP status of the page.
-    pub(super) page_status: Option<String>,
-    /// Nothing was open when a wait for the network to be idle ended.
-    pub(super) page_idle: bool,
+    pub(super) page: PageReport,
 }
 
 pub(super) fn file(file: File, context: &RequestContext) -> Reply {
@@ -35,11 +38,8 @@ pub(super) fn file(file: File, context: &RequestContext) -> Reply {
     push(&mut headers, "content-disposition", file.disposition);
     // Browsers must not guess another type, because the content comes from untrusted markup.
     push(&mut headers, "x-content-type-options", "nosniff");
-    if let Some(status) = file.page_status {
-        push(&mut headers, wire::PAGE_STATUS, status);
-    }
-    if !file.page_idle {
-        push(&mut headers, wire::PAGE_IDLE, "false");
+    for (name, value) in file.page.headers() {
+        push(&mut headers, name, value);
     }
     match file.body {
         FileBody::Whole(bytes) => buffered(200, headers, bytes),
@@ -72,7 +72,7 @@ pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
         ApiError::InvalidKey => push(&mut headers, "www-authenticate", "Bearer"),
         ApiError::UnsupportedContentEncoding => push(&mut headers, "accept-encoding", "identity"),
         ApiError::Refused(Refusal::PageStatus { status, .. }) => {
-            push(&mut headers, wire::PAGE_STATUS, status.to_string());
+            push(&mut headers, PAGE_STATUS, status.to_string());
         }
         _ => {}
     }

@@ -164,10 +164,24 @@ impl JobEgress {
     /// Why the main document of a navigation to `url` could not be loaded, if its latest connection failed.
     /// The refusal names `host`.
     pub(crate) fn document_refusal(&self, url: &Url, host: &str) -> Option<Refusal> {
-        let state = self.state.lock();
-        let target = state.document.clone().or_else(|| HostPort::from_url(url))?;
-        let failure = (*state.outcomes.get(&target)?)?;
+        let target = self.state.lock().document.clone().or_else(|| HostPort::from_url(url))?;
+        let failure = self.state.lock().outcomes.get(&target).copied()??;
         Some(failure(host.to_owned()))
+    }
+
+    /// Why the latest connection to the host of a URL failed, if it did.
+    pub(crate) fn refusal(&self, url: &Url) -> Option<Refusal> {
+        let failure = self.state.lock().outcomes.get(&HostPort::from_url(url)?).copied()??;
+        Some(failure(url.host_str().unwrap_or_default().to_owned()))
+    }
+
+    /// Whether the request for the render has blocked the host of a URL.
+    pub(crate) fn blocks(&self, url: &Url) -> bool {
+        url.domain().is_some_and(|name| self.is_blocked(name))
+    }
+
+    fn is_blocked(&self, name: &str) -> bool {
+        self.blocked.iter().any(|names| names.contain(name))
     }
 
     pub(super) async fn connect(self: &Arc<Self>, target: HostPort) -> Result<CountingStream, ConnectError> {
@@ -201,7 +215,7 @@ impl JobEgress {
 
     async fn evaluate(&self, target: &HostPort) -> Decision {
         if let Host::Domain(name) = &target.host
-            && self.blocked.iter().any(|names| names.contain(name))
+            && self.is_blocked(name)
         {
             return Verdict::Blocked.into();
         }

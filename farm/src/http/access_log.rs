@@ -66,11 +66,9 @@ impl AccessLog {
         (self.bytes, self.outcome) = (file.bytes.len(), metrics::RENDERED);
         self.status = StatusCode::OK.as_u16();
         let mut response = ([(CONTENT_TYPE, file.format.content_type())], file.bytes).into_response();
-        if let Some(status) = file.page_status {
-            response.headers_mut().insert(wire::PAGE_STATUS, status.into());
-        }
-        if !file.page_idle {
-            response.headers_mut().insert(wire::PAGE_IDLE, HeaderValue::from_static("false"));
+        for (name, value) in file.page.headers() {
+            let value = HeaderValue::try_from(value);
+            response.headers_mut().extend(value.ok().map(|value| (HeaderName::from_static(name), value)));
         }
         self.with_times(response)
     }

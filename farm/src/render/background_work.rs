@@ -39,7 +39,7 @@ pub(super) async fn is_used(rendering: &Rendering<'_>) -> Result<bool, JobError>
 /// Whether a script that was not searched yet names one of [`INTERFACES`]. One after the other, because an answer has the whole
 /// line of a name, which may be a script of many megabytes.
 pub(super) async fn is_used_by_new(rendering: &Rendering<'_>) -> Result<bool, JobError> {
-    let scripts = std::mem::take(&mut rendering.scripts.reported.lock().unsearched);
+    let scripts = std::mem::take(&mut rendering.scripts.records.scripts.lock().unsearched);
     for script in scripts {
         let mut search = SearchInContentParams::new(script, INTERFACES);
         (search.is_regex, search.case_sensitive) = (Some(true), Some(true));

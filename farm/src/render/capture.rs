@@ -13,8 +13,8 @@ use platen_shared::job::Output;
 use super::{main_thread, prepare, rendering::Rendering, resources};
 use crate::error::JobError;
 
-/// Captures the page in its current state.
-pub(super) async fn capture(rendering: &mut Rendering<'_>) -> Result<Bytes, JobError> {
+/// Captures the page in its current state. Returns the file, and the number of sheets of a PDF if it is known.
+pub(super) async fn capture(rendering: &mut Rendering<'_>) -> Result<(Bytes, Option<u32>), JobError> {
     let options = &rendering.job.options;
     if let Some(css) = &options.css
         && prepare::put_style_last(rendering, css).await?
@@ -23,7 +23,7 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>) -> Result<Bytes, JobE
         resources::show_changes(rendering).await?;
     }
     match &options.output {
-        Output::Image(image) => image::capture(rendering, image).await,
+        Output::Image(image) => Ok((image::capture(rendering, image).await?, None)),
         Output::Pdf(pdf) => {
             main_thread::run_last_frame(rendering).await?;
             let viewport_height = f64::from(options.viewport.height.get());

@@ -16,7 +16,12 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::{
 };
 use futures::future;
 use platen_cdp::{CdpError, Session};
-use platen_shared::{format::WaitUntil, job::Source, refusal::Refusal};
+use platen_shared::{
+    format::WaitUntil,
+    job::Source,
+    page_report::PageReport,
+    refusal::{PageText, Refusal},
+};
 use tokio::{
     sync::watch,
     task::yield_now,
@@ -43,10 +48,9 @@ const MAX_ATTEMPTS: u32 = 2 * MAX_NAVIGATIONS;
 /// A file, and what the response says about its page.
 pub(crate) struct RenderedFile {
     pub(crate) bytes: Bytes,
-    /// HTTP status of the page, if the job has a URL.
-    pub(crate) page_status: Option<u16>,
-    /// Nothing is open that a wait for the network to be idle has left out.
-    pub(crate) page_idle: bool,
+    pub(crate) page: PageReport,
+    /// The page's first errors and failed requests.
+    pub(crate) problems: Vec<PageText>,
 }
 
 /// Loads the document of the job and captures it, or the one to which it navigates meanwhile. `loading` is the phase that
@@ -142,37 +146,38 @@ async fn capture(
 ) -> Result<RenderedFile, JobError> {
     let job = rendering.job;
     let settling = phases.enter(Phase::Settle);
-    let page_idle = settle::settle(rendering, *wait_ms).await?;
+    let is_idle = settle::settle(rendering, *wait_ms).await?;
     drop(settling);
     // The job's time has passed. A document that follows has its milestone and no more.
     *wait_ms = 0.0;
     rendering.check_navigation()?;
-    let DocumentState { number, status: mut page_status, .. } = rendering.load_state().document;
+    let DocumentState { number, mut status, .. } = rendering.load_state().document;
     if matches!(job.source, Source::Html(_)) {
         // A document that markup has navigated to is not the caller's page.
-        page_status = None;
+        status = None;
     }
     if job.options.fail_on_http_status
         && let Source::Url(url) = &job.source
-        && let Some(status) = page_status.filter(|status| *status >= 400)
+        && let Some(status) = status.filter(|status| *status >= 400)
     {
         let host = url.as_url().host_str().unwrap_or_default().to_owned();
         return Err(JobError::Refused(Refusal::PageStatus { host, status }));
     }
     let _capturing = phases.enter(Phase::Capture);
     let mut state = rendering.state.clone();
-    let bytes = tokio::select! {
+    let (bytes, sheets) = tokio::select! {
         biased;
         () = reach(&mut state, |state| state.document.number > number) => return Err(JobError::Navigates),
         file = async {
             let file = capture::capture(rendering).await?;
-            if rendering.scripts.ran {
+            if rendering.scripts.ran || rendering.load_state().requests.sent > 0 {
                 rendering.receive_events().await;
             }
             Ok::<_, JobError>(file)
         } => file?,
     };
-    Ok(RenderedFile { bytes, page_status, page_idle })
+    let page = PageReport { status, is_idle, sheets, ..PageReport::default() };
+    Ok(RenderedFile { bytes, page, problems: Vec::new() })
 }
 
 /// The error of a page that has navigated and still does.

@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::js_protocol::runtime::ScriptId;
 use futures::future;
+use parking_lot::Mutex;
 use platen_shared::format::WaitUntil;
 use tokio::{sync::watch, time::Instant};
+
+use super::page_record::PageRecord;
 
 /// The time after which the network counts as idle although the main script of a worker is still loading: the
 /// end of a shared worker's request is not reported in the session of the page.
@@ -21,6 +24,13 @@ pub(super) struct ParsedScripts {
     parsed: usize,
     /// Those whose text was not searched yet.
     pub(super) unsearched: Vec<ScriptId>,
+}
+
+/// What the handler of a page's events records besides its load state.
+#[derive(Debug, Default)]
+pub(super) struct PageRecords {
+    pub(super) scripts: Mutex<ParsedScripts>,
+    pub(super) page: Mutex<PageRecord>,
 }
 
 /// A page with more scripts waits in real time, so that they need not be searched.

@@ -8,11 +8,12 @@
 //! loaded. Each step of [`PageEventHandler::on_event`] says what it assumes instead.
 
 mod main_document;
+mod request_events;
 mod requests;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
@@ -30,32 +31,37 @@ use chromiumoxide_cdp::cdp::{
         },
         target::{EventAttachedToTarget, EventDetachedFromTarget},
     },
-    js_protocol::debugger::{DisableParams, EventScriptParsed},
+    js_protocol::{
+        debugger::{DisableParams, EventScriptParsed},
+        runtime::ReleaseObjectGroupParams,
+    },
 };
 use futures::future::OptionFuture;
-use parking_lot::Mutex;
 use platen_cdp::{CdpError, Event, Events, Session};
 use platen_shared::refusal::Refusal;
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, interval_at},
+};
 
 pub(super) use self::requests::taints;
 use self::{
     main_document::MainDocument,
-    requests::{
-        EndedRequest, OpenRequests, SentRequest, is_drawn, loads_asset, loads_origin, may_change,
-        needs_real_time, parse,
-    },
+    requests::{EndedRequest, OpenRequests, needs_real_time, parse},
 };
 use super::{
-    load_state::{LoadState, PageActivity, ParsedScripts},
+    load_state::{LoadState, PageActivity, PageRecords},
     navigations::{self, Navigations},
-    static_page,
 };
 use crate::{
     egress::JobEgress,
     error::JobError,
     page::{is_crash, start_worker},
 };
+
+/// Chromium keeps the objects that a page throws, or gives to its console, in this group.
+const CONSOLE: &str = "console";
+const RELEASE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Handles the events of one page during one job.
 pub(super) struct PageEventHandler<'a> {
@@ -70,7 +76,7 @@ pub(super) struct PageEventHandler<'a> {
     /// caller must not learn the target of a redirect.
     job_host: Option<&'a str>,
     traffic: &'a JobEgress,
-    scripts: Arc<Mutex<ParsedScripts>>,
+    records: Arc<PageRecords>,
     state: watch::Sender<LoadState>,
     requests: OpenRequests,
     /// The latest request for a main document.
@@ -79,7 +85,7 @@ pub(super) struct PageEventHandler<'a> {
 }
 
 impl<'a> PageEventHandler<'a> {
-    /// A handler for a page that shows an empty document, its load state, and the scripts that it reports. `job_host` is the
+    /// A handler for a page that shows an empty document, its load state, and what else it records. `job_host` is the
     /// host of the job's URL.
     pub(super) fn new(
         session: &'a Session,
@@ -89,9 +95,9 @@ impl<'a> PageEventHandler<'a> {
         user_agent: &'a SetUserAgentOverrideParams,
         job_host: Option<&'a str>,
         traffic: &'a JobEgress,
-    ) -> (Self, watch::Receiver<LoadState>, Arc<Mutex<ParsedScripts>>) {
+    ) -> (Self, watch::Receiver<LoadState>, Arc<PageRecords>) {
         let (state, watched) = watch::channel(LoadState::empty());
-        let scripts = Arc::<Mutex<ParsedScripts>>::default();
+        let records = Arc::<PageRecords>::default();
         let handler = Self {
             session,
             events,
@@ -100,18 +106,19 @@ impl<'a> PageEventHandler<'a> {
             user_agent,
             job_host,
             traffic,
-            scripts: Arc::clone(&scripts),
+            records: Arc::clone(&records),
             state,
             requests: OpenRequests::default(),
             document: None,
             navigations: Navigations::new(job_host.is_some()),
         };
-        (handler, watched, scripts)
+        (handler, watched, records)
     }
 
     /// Handles events until one ends the job, and returns the reason.
     pub(super) async fn run(mut self) -> JobError {
         let mut starting = None;
+        let mut releasing = interval_at(Instant::now() + RELEASE_INTERVAL, RELEASE_INTERVAL);
         loop {
             if !self.navigations.awaits_start() {
                 starting = None;
@@ -123,6 +130,7 @@ impl<'a> PageEventHandler<'a> {
                 biased;
                 event = self.events.next() => {
                     let Some(event) = event else { return self.events_ended() };
+                    self.record(&event);
                     if let Err(error) = self.on_event(&event) {
                         return error;
                     }
@@ -130,6 +138,11 @@ impl<'a> PageEventHandler<'a> {
                 Some(()) = OptionFuture::from(starting.as_mut()) => {
                     self.navigations.give_up();
                     self.state.send_modify(|state| state.navigation.give_up());
+                }
+                _ = releasing.tick() => {
+                    if let Err(error) = self.session.send(&ReleaseObjectGroupParams::new(CONSOLE)) {
+                        return error.into();
+                    }
                 }
             }
         }
@@ -150,7 +163,7 @@ impl<'a> PageEventHandler<'a> {
                 Some(sent) => self.on_request(event.worker.as_deref(), &sent),
                 None => self.on_unknown_request(),
             },
-            EventResponseReceived::IDENTIFIER => self.on_response(event.parse().ok().as_ref()),
+            EventResponseReceived::IDENTIFIER => self.on_response(event),
             EventLoadingFinished::IDENTIFIER => self.on_end(parse(event).as_ref()),
             EventLoadingFailed::IDENTIFIER => {
                 let failed = parse(event);
@@ -202,29 +215,6 @@ impl<'a> PageEventHandler<'a> {
     }
 
     /// Without a response that can be read the page cannot be proven to be still.
-    fn on_response(&mut self, received: Option<&EventResponseReceived>) {
-        if received.is_none_or(may_change) {
-            self.change_activity(|activity| activity.may_change = true);
-        }
-        if let (Some(received), Some(document)) = (received, &mut self.document)
-            && document.id == received.request_id
-            && received.response.url.starts_with("http")
-        {
-            document.status = u16::try_from(received.response.status).ok();
-        }
-    }
-
-    fn on_end(&mut self, ended: Option<&EndedRequest>) {
-        let Some(ended) = ended else {
-            // None is waited for, because one would be waited for until the deadline.
-            self.requests.end_all();
-            return self.record_requests(true);
-        };
-        if let Some(counted) = self.requests.end(&ended.request_id) {
-            self.record_requests(counted);
-        }
-    }
-
     /// There is no user who could agree to something, so an unknown dialog is dismissed as well. An alert only has to be seen,
     /// and a page may be left.
     fn on_dialog(&self, dialog: Option<&EventJavascriptDialogOpening>) -> Result<(), CdpError> {
@@ -238,7 +228,7 @@ impl<'a> PageEventHandler<'a> {
     /// Chromium reports scripts while they are searched (`background_work`).
     fn on_script(&mut self, event: &Event) -> Result<(), CdpError> {
         let script = event.parse::<EventScriptParsed>().map(|parsed| parsed.script_id);
-        if self.state.borrow().activity.needs_real_time || self.scripts.lock().add(script.ok()) {
+        if self.state.borrow().activity.needs_real_time || self.records.scripts.lock().add(script.ok()) {
             return Ok(());
         }
         self.needs_real_time();
@@ -268,60 +258,6 @@ impl<'a> PageEventHandler<'a> {
             _ => {}
         }
         Ok(())
-    }
-
-    fn on_request(&mut self, worker: Option<&str>, sent: &SentRequest) {
-        *self.tainted |= loads_origin(sent) && (worker.is_some() || !loads_asset(sent, self.main_frame));
-        let url = &sent.request.url;
-        let resource_type = &*sent.r#type;
-        let is_document = resource_type == "Document";
-        let is_main_document = is_document && sent.frame_id.as_deref() == Some(self.main_frame);
-        if worker.is_none() && is_main_document {
-            self.on_document(&sent.request_id, url);
-        }
-        // An event stream stays open, so it is not waited for.
-        if resource_type == "EventSource" {
-            return self.needs_real_time();
-        }
-        // Chromium reports the main script of a worker in the session of its page, without a document.
-        let is_worker_script = worker.is_none() && sent.loader_id.is_empty();
-        let may_change = match resource_type {
-            "Image" => url.starts_with("data:") && !static_page::is_still(url),
-            "Document" => !is_main_document,
-            "Stylesheet" | "Font" | "Ping" => false,
-            _ => true,
-        };
-        self.change_activity(|activity| {
-            activity.may_change |= may_change;
-            activity.needs_real_time |= is_worker_script;
-        });
-        // Chromium never reports the end of such a script if it comes from memory.
-        if is_worker_script && !url.starts_with("http") {
-            return;
-        }
-        let number = self.state.borrow().requests.sent + 1;
-        let drawn = (worker.is_none() && is_drawn(sent, is_main_document)).then_some(number);
-        let is_late = self.state.borrow().is_loaded();
-        let counts = self.requests.add(worker, sent, is_worker_script, drawn, is_late);
-        self.state.send_modify(|state| state.requests.sent = number);
-        self.record_requests(counts);
-    }
-
-    /// A request that cannot be read is not waited for, because its end would not be recognised. It may be
-    /// for anything.
-    fn on_unknown_request(&mut self) {
-        *self.tainted = true;
-        self.change_activity(|activity| (activity.may_change, activity.needs_real_time) = (true, true));
-    }
-
-    /// `counts` says that the change is one for which the network is not idle.
-    fn record_requests(&mut self, counts: bool) {
-        self.state.send_modify(|state| {
-            self.requests.record(&mut state.requests);
-            if counts {
-                state.requests.since = Some(Instant::now());
-            }
-        });
     }
 
     fn on_document(&mut self, id: &RequestId, url: &str) {

@@ -11,7 +11,6 @@ use chromiumoxide_cdp::cdp::{
     },
     js_protocol::runtime::{ExecutionContextId, GetIsolateIdParams, RemoteObjectId},
 };
-use parking_lot::Mutex;
 use platen_cdp::{CdpError, Reply, Session};
 use platen_shared::job::RenderJob;
 use tokio::{
@@ -21,7 +20,7 @@ use tokio::{
 
 use super::{
     header_templates::HeaderTemplates,
-    load_state::{LoadState, ParsedScripts},
+    load_state::{LoadState, PageRecords},
     stall::{MAX_STEP_CPU, StallMeter, watch_frame},
 };
 use crate::{
@@ -86,8 +85,8 @@ pub(super) struct PageScripts {
     pub(super) enabled: bool,
     /// Their CPU time before the job, in seconds.
     pub(super) time_before: f64,
-    /// Those that Chromium has reported.
-    pub(super) reported: Arc<Mutex<ParsedScripts>>,
+    /// Those that Chromium has reported are among these.
+    pub(super) records: Arc<PageRecords>,
 }
 
 /// The document that the page shows, and what of it the farm keeps. A document is named by its number.
@@ -120,7 +119,7 @@ impl<'a> Rendering<'a> {
         session: &'a Session,
         main_frame: &'a str,
         begin_frames: Option<&'a mut BeginFrames>,
-        (state, reported): (watch::Receiver<LoadState>, Arc<Mutex<ParsedScripts>>),
+        (state, records): (watch::Receiver<LoadState>, Arc<PageRecords>),
         (time_before, templates): (f64, Option<HeaderTemplates>),
     ) -> Self {
         let mode = if begin_frames.is_some() { clock } else { Clock::Real };
@@ -134,7 +133,7 @@ impl<'a> Rendering<'a> {
             state,
             given_up: 0,
             clock: PageClock { begin_frames, in_virtual_time: false, mode, animations_paused: false },
-            scripts: PageScripts { ran: false, enabled, time_before, reported },
+            scripts: PageScripts { ran: false, enabled, time_before, records },
             document: ShownDocument {
                 follows_navigation: true,
                 lacks_callbacks: false,

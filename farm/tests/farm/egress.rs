@@ -177,7 +177,7 @@ async fn blocked(shared: Arc<Shared>) {
     let hits = site.hits("/blocked.svg");
     for hosts in [json!(["OTHER.test."]), json!(["a.example", "*.test"])] {
         let file = shared.file(&with(&shown, hosts.clone())).await;
-        assert_eq!((middle(&file), file.page_idle), ([255, 0, 0], true), "{hosts}");
+        assert_eq!((middle(&file), file.page.is_idle), ([255, 0, 0], true), "{hosts}");
         let ways = [
             format!("get('{elsewhere}').catch(green)"),
             format!("get('{}').catch(green)", site.elsewhere("/green")),

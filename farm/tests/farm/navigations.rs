@@ -180,7 +180,7 @@ async fn statuses(shared: Arc<Shared>) {
     for (page, status) in [(&gone, 200), (&to_missing, 404), (&to_empty, 200)] {
         let mut job = url(page);
         let file = shared.file(&job).await;
-        assert_eq!((file.page_status, middle(&file)), (Some(status), GREEN), "{page}");
+        assert_eq!((file.page.status, middle(&file)), (Some(status), GREEN), "{page}");
         job.options.fail_on_http_status = true;
         let failed = shared.render(&job).await;
         match status {
@@ -270,7 +270,7 @@ async fn while_captured(shared: Arc<Shared>) {
         let file = shared.farm.render(&job, limit).await.unwrap();
         let found = pdf_of(&file).text().unwrap();
         assert!(found.contains(text), "{script}: {found}");
-        assert_eq!(file.page_idle, is_idle, "{script}");
+        assert_eq!(file.page.is_idle, is_idle, "{script}");
     }
     for page in [
         format!("<p style='height:3000px'>first<script>onscroll = () => location.href = '{target}'</script>"),

@@ -306,18 +306,18 @@ async fn page_status(shared: Arc<Shared>) {
         let reply = Reply::page("<html style='background:green'>").with_status(status);
         let page = shared.site.put("/status", reply);
         let file = shared.file(&small(json!({ "url": page }))).await;
-        assert_eq!((middle(&file), file.page_status), (GREEN, Some(status.as_u16())));
+        assert_eq!((middle(&file), file.page.status), (GREEN, Some(status.as_u16())));
         let strict = shared.render(&small(json!({ "url": page, "failOnHttpStatus": true }))).await;
         let found = match &strict {
             Err(Refusal::PageStatus { status, .. }) => Some(*status),
-            other => other.as_ref().unwrap().page_status,
+            other => other.as_ref().unwrap().page.status,
         };
         assert_eq!((strict.is_err(), found), (fails, Some(status.as_u16())));
     }
     shared.site.put("/gone", Reply::page("x").with_status(StatusCode::GONE));
     let redirected = shared.site.put("/to-gone", Reply::redirect("/gone"));
     let file = shared.file(&small(json!({ "url": redirected }))).await;
-    assert_eq!(file.page_status, Some(410));
+    assert_eq!(file.page.status, Some(410));
     let markup = json!({ "html": "<html style='background:green'>", "failOnHttpStatus": true });
-    assert_eq!(shared.file(&small(markup)).await.page_status, None);
+    assert_eq!(shared.file(&small(markup)).await.page.status, None);
 }

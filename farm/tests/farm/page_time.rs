@@ -158,9 +158,9 @@ async fn network(shared: Arc<Shared>) {
         let job = to(output, waiting(idle(&format!("<script>{script}</script>")), 100.0));
         // Two seconds more than the time in which the network may become idle, and time to wait for a browser.
         let file = shared.farm.render(&job, Duration::from_secs(8)).await;
-        assert!(!file.unwrap_or_else(|error| panic!("{script}: {error}")).page_idle, "{script}");
+        assert!(!file.unwrap_or_else(|error| panic!("{script}: {error}")).page.is_idle, "{script}");
     }
-    assert!(shared.file(&idle("<script>fetch('{site}/json')</script>")).await.page_idle);
+    assert!(shared.file(&idle("<script>fetch('{site}/json')</script>")).await.page.is_idle);
     let mut page = url(&site.at("/worker"));
     page.options.wait_until = WaitUntil::NetworkIdle;
     shared.expect_green(&page).await;

@@ -117,7 +117,7 @@ impl RenderCommand {
         let rendered = farm.render(job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
         let file = rendered.map_err(|refusal| Failure { status: NOT_RENDERED, error: refusal.into() })?;
         let elapsed = started.elapsed().as_secs_f64();
-        let open = if file.page_idle { "" } else { "; a request of the page was still open" };
+        let open = if file.page.is_idle { "" } else { "; a request of the page was still open" };
         write(&self.output, &file.bytes)?;
         #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
         let kilobytes = file.bytes.len() as f64 / 1000.0;

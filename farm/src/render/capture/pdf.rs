@@ -48,8 +48,11 @@ const HEADINGS: &str = concat!("(", include_str!("pdf/headings.js"), ")()");
 /// The amount by which Chromium rounds the sides of a sheet, in CSS pixels.
 const SHEET_ROUNDING: f64 = 1.0;
 
-/// Prints the page in its current state.
-pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes, JobError> {
+/// Prints the page in its current state. Returns the file and the number of its sheets.
+pub(super) async fn capture(
+    rendering: &mut Rendering<'_>,
+    pdf: &PdfOptions,
+) -> Result<(Bytes, Option<u32>), JobError> {
     let job = rendering.job;
     // If nothing was loaded and no script has run, the markup tells what the page may have.
     let may_change = rendering.scripts.ran || rendering.load_state().requests.sent > 0;
@@ -86,18 +89,32 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> 
         let (file, first_page) = sheets(rendering, pdf, first.as_ref()).await?;
         (file, first_page, Printed { pdf: pdf.clone(), sheet: pdf.sheet })
     };
+    completed(rendering, pdf, file, first_page, &printed).await
+}
+
+/// Adds to a file what the browser has not printed.
+async fn completed(
+    rendering: &mut Rendering<'_>,
+    pdf: &PdfOptions,
+    file: Bytes,
+    first_page: Option<Bytes>,
+    printed: &Printed,
+) -> Result<(Bytes, Option<u32>), JobError> {
     let language = language::of(rendering, pdf).await?;
     if first_page.is_none() && !finish::is_needed(pdf) {
-        return match language {
-            Some(language) => PdfFile::parse(&file).await?.with_language(file, &language),
-            None => Ok(file),
+        let sheets = document::sheets(&file);
+        let file = match language {
+            Some(language) => PdfFile::parse(&file).await?.with_language(file, &language)?,
+            None => file,
         };
+        return Ok((file, sheets));
     }
     let headings = if pdf.outline { rendering.evaluate_isolated(HEADINGS).await? } else { None };
     let headings = headings.and_then(|texts| serde_json::from_value(texts).ok()).unwrap_or_default();
     let document = finish::read(file, first_page, pdf, headings).await?;
-    let (document, reading) = origins::reading(rendering, document, &printed).await?;
-    finish::finish(document, pdf, language, reading).await
+    let (document, reading) = origins::reading(rendering, document, printed).await?;
+    let sheets = u32::try_from(document.page_iter().count()).ok();
+    Ok((finish::finish(document, pdf, language, reading).await?, sheets))
 }
 
 const END_TRANSITIONS: &str = concat!("(", include_str!("pdf/end_transitions.js"), ")()");

@@ -19,11 +19,17 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     target::EventAttachedToTarget,
 };
 use platen_cdp::Event;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::from_value;
 use tokio::time::Instant;
 
-use crate::render::load_state::{MAX_OPEN_TIME, RequestState};
+use crate::render::{
+    load_state::{MAX_OPEN_TIME, RequestState},
+    page_record::RequestError,
+};
 
 /// `Network.requestWillBeSent`.
 #[derive(Deserialize)]
@@ -41,12 +47,19 @@ pub(super) struct SentRequest {
     initiator: Initiator,
 }
 
+impl SentRequest {
+    /// Whether it asks if another request may be sent (CORS).
+    pub(super) fn is_preflight(&self) -> bool {
+        self.initiator.r#type == "preflight"
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RequestLine {
     pub(super) url: String,
     #[serde(default)]
-    method: String,
+    pub(super) method: String,
     #[serde(default)]
     initial_priority: String,
     #[serde(default)]
@@ -69,6 +82,35 @@ pub(super) struct EndedRequest {
     pub(super) error_text: String,
     #[serde(default)]
     pub(super) canceled: bool,
+    #[serde(default)]
+    blocked_reason: String,
+    /// What the response lacks to be read by another origin.
+    cors_error_status: Option<IgnoredAny>,
+}
+
+impl EndedRequest {
+    /// The error of a request that neither the page nor the farm has stopped.
+    pub(super) fn error(&self) -> Option<RequestError<'_>> {
+        let is_stopped =
+            self.canceled || self.error_text == "net::ERR_ABORTED" || self.blocked_reason == "csp";
+        // Mixed content has no other name.
+        let names = [&*self.error_text, &*self.blocked_reason];
+        let name = names.into_iter().find(|name| !name.is_empty() && !is_stopped)?;
+        Some(RequestError { name, is_cors: self.cors_error_status.is_some() })
+    }
+}
+
+/// `Network.responseReceived`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Received {
+    pub(super) request_id: RequestId,
+    pub(super) response: StatusLine,
+}
+
+#[derive(Deserialize)]
+pub(super) struct StatusLine {
+    pub(super) status: i64,
 }
 
 /// `None` if the event lacks a field of `T`.

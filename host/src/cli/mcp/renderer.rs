@@ -12,10 +12,10 @@ use platen_shared::{
     job::RenderJob,
     key::ApiKey,
     limits,
+    page_report::PageReport,
     reason::Reason,
     refusal::Refusal,
     request::{InvalidRequest, RenderRequest, SavedTemplate, Subject},
-    wire,
 };
 use platen_statements::templates::{Template, TemplateContent};
 use reqwest::{Client, RequestBuilder, header::CONTENT_TYPE, redirect::Policy};
@@ -159,7 +159,7 @@ async fn rendered(request: RequestBuilder) -> Result<Rendered> {
     let response = request.send().await.map_err(reqwest::Error::without_url);
     let response = response.context("the server of PLATEN_URL cannot be reached")?;
     let (status, headers) = (response.status(), response.headers().clone());
-    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bytes = response.bytes().await.map_err(reqwest::Error::without_url);
     let bytes = bytes.context("the file is not complete")?;
     let not_platen =
@@ -171,8 +171,8 @@ async fn rendered(request: RequestBuilder) -> Result<Rendered> {
     let mut formats = formats.filter(|format| header(CONTENT_TYPE.as_str()) == Some(format.content_type()));
     Ok(Rendered {
         bytes,
-        page_status: header(wire::PAGE_STATUS).and_then(|status| status.parse().ok()),
-        page_idle: header(wire::PAGE_IDLE) != Some("false"),
+        page: PageReport::of_headers(|name| header(name).map(str::to_owned)),
+        problems: Vec::new(),
         format: formats.next().ok_or_else(not_platen)?,
     })
 }

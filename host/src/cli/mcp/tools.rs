@@ -119,14 +119,19 @@ impl Tools {
         }
         let body = Value::Object(arguments).to_string().into_bytes();
         let rendered = self.renderer.render(endpoint, body, self.templates.as_ref()).await?;
-        let Rendered { bytes, page_status, page_idle, format } = rendered;
+        let Rendered { bytes, page, format, .. } = rendered;
         let media_type = format.content_type();
         #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
         let mut text = format!("{media_type}, {:.1} KB", bytes.len() as f64 / 1000.0);
-        if let Some(status) = page_status.filter(|status| *status >= 400) {
+        if let Some(status) = page.status.filter(|status| *status >= 400) {
             let _ = write!(text, "; the page has status {status}");
         }
-        if !page_idle {
+        for (count, name) in [(page.errors, "errors"), (page.failed_requests, "failed requests")] {
+            if count > 0 {
+                let _ = write!(text, "; {name} of the page: {count}");
+            }
+        }
+        if !page.is_idle {
             text += "; a request of the page was still open";
         }
         if let Some((path, _)) = path {

@@ -15,6 +15,11 @@ use crate::error::JobError;
 /// CSS pixels of a point, the unit of PDF.
 const PIXELS_PER_POINT: f64 = 96.0 / 72.0;
 
+/// The number of sheets of a file of Chromium, without reading all of it.
+pub(super) fn sheets(file: &[u8]) -> Option<u32> {
+    Document::load_metadata_mem(file).ok().map(|metadata| metadata.page_count).filter(|count| *count > 0)
+}
+
 #[derive(Debug)]
 pub(super) struct PdfFile(Document);
 
