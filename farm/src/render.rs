@@ -159,18 +159,27 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
 }
 
 /// Adds what the page has done.
+///
+/// # Errors
+/// [`Refusal::FailOn`], and that of `done`.
 fn with_record(
     done: Result<RenderedPage, JobError>,
     record: &PageRecord,
     job: &RenderJob,
 ) -> Result<RenderedPage, JobError> {
-    let mut rendered = done?;
-    record.add_to(&mut rendered.file.page);
-    if matches!(job.source, Source::Html(_)) {
-        rendered.file.page.url = None;
+    match done {
+        Ok(mut rendered) => {
+            record.check(&job.options.fail_on).map_err(JobError::Refused)?;
+            record.add_to(&mut rendered.file.page);
+            if matches!(job.source, Source::Html(_)) {
+                rendered.file.page.url = None;
+            }
+            rendered.file.problems = record.problems();
+            Ok(rendered)
+        }
+        Err(JobError::Refused(refusal)) => Err(JobError::Refused(record.explain(refusal))),
+        done => done,
     }
-    rendered.file.problems = record.problems();
-    Ok(rendered)
 }
 
 /// Loads the page and captures it. `loading` is the phase that has begun.

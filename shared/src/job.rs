@@ -18,7 +18,7 @@ pub use self::{
     document::{
         Attachment, DocumentOptions, Metadata, PdfA, PdfStandard, Permission, Protection, Relationship,
     },
-    environment::{Animations, ColorScheme, Environment, MediaType},
+    environment::{Animations, ColorScheme, Environment, MediaType, PageProblem},
     invoice::{InvalidInvoice, InvoiceProfile, InvoiceXml},
     number::{DeviceScaleFactor, OutOfRange, PdfScale, Quality, Side, WaitMs},
     output::{Clip, ImageOptions, Margins, Output, Pages, PdfOptions, Region, Sheet},
@@ -141,6 +141,9 @@ pub struct RenderOptions {
     /// Whether the job fails if the page has an HTTP status of 400 or more.
     #[serde(default)]
     pub fail_on_http_status: bool,
+    /// What makes the job fail if the page does it.
+    #[serde(default)]
+    pub fail_on: Vec<PageProblem>,
     /// Hosts to which the page may not connect.
     #[serde(default)]
     pub block_hosts: Vec<HostNames>,
@@ -171,6 +174,7 @@ impl RenderOptions {
             wait_for_selector: None,
             wait_for_function: None,
             fail_on_http_status: false,
+            fail_on: Vec::new(),
             block_hosts: Vec::new(),
             animations: Animations::default(),
             scroll: true,

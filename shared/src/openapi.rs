@@ -5,7 +5,7 @@ use strum::VariantNames as _;
 
 use crate::{
     endpoint::Endpoint,
-    job::{PdfStandard, Permission, Relationship},
+    job::{PageProblem, PdfStandard, Permission, Relationship},
     limits,
     request::{FieldKind, FieldName},
 };
@@ -201,6 +201,7 @@ fn property(name: FieldName) -> Value {
     match name {
         // The rules for it are in its description: with `html` only its type is checked.
         FieldName::Url => schema = json!({ "type": "string" }),
+        FieldName::FailOn => schema["items"]["enum"] = json!(PageProblem::VARIANTS),
         FieldName::TemplateId => schema["examples"] = json!(["tpl_0123456789abcdefghij"]),
         _ => {}
     }

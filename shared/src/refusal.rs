@@ -63,12 +63,13 @@ refusals! {
     NotAPage { host: String } ("\"{host}\" did not answer with a page") in "url";
     PageStatus { host: String, status: u16 } ("\"{host}\" answered with status {status}");
     HostBlocked ("The page went to a host of \"blockHosts\"") in "blockHosts";
+    FailOn { errors: u32, failed_requests: u32, first: PageTexts } ("The page had {}: {first}", counted(*errors, *failed_requests)) in "failOn";
     InvalidSelector { field: String } ("\"{field}\" must be a valid CSS selector");
     NoSuchElement ("No element of the page matches \"selector\"") in "selector";
     EmptyElement ("The element that matches \"selector\" has no area") in "selector";
-    ElementNotVisible ("No visible element has matched \"waitForSelector\" in time") in "waitForSelector";
-    FunctionFailed { message: PageText } ("\"waitForFunction\" failed: {message}") in "waitForFunction";
-    FunctionNotTrue ("\"waitForFunction\" was not true in time") in "waitForFunction";
+    ElementNotVisible { first_error: FirstError } ("No visible element has matched \"waitForSelector\" in time{first_error}") in "waitForSelector";
+    FunctionFailed { message: PageText, first_error: FirstError } ("\"waitForFunction\" failed: {message}{first_error}") in "waitForFunction";
+    FunctionNotTrue { first_error: FirstError } ("\"waitForFunction\" was not true in time{first_error}") in "waitForFunction";
     PageRangeExceeded ("\"pageRanges\" has pages after the last one") in "pageRanges";
     NoSpaceBetweenMargins ("\"margin\" leaves no space for the page") in "margin";
     VerticalScale ("A page of vertical lines that begin at the right cannot be printed with \"scale\"") in "scale";
@@ -118,7 +119,52 @@ impl fmt::Debug for PageText {
     }
 }
 
+/// Texts as [`PageText`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PageTexts(pub Vec<PageText>);
+
+impl fmt::Display for PageTexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().map(|text| &**text).collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// The first error of the page, if it had one. `Display` is the end of a message.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FirstError(pub Option<PageText>);
+
+impl fmt::Display for FirstError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |text| write!(f, "; the first error of the page: {text}"))
+    }
+}
+
+/// How many errors and failed requests there were. One of both is not 0.
+fn counted(errors: u32, failed_requests: u32) -> String {
+    let one = |count: u32, name: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {name}")),
+        count => Some(format!("{count} {name}s")),
+    };
+    let both = [one(errors, "error"), one(failed_requests, "failed request")];
+    both.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
 impl Refusal {
+    /// This one with the first error of the page, if its message names that.
+    #[must_use]
+    pub fn with_first_error(mut self, error: Option<PageText>) -> Self {
+        if let Self::ElementNotVisible { first_error }
+        | Self::FunctionFailed { first_error, .. }
+        | Self::FunctionNotTrue { first_error } = &mut self
+        {
+            *first_error = FirstError(error);
+        }
+        self
+    }
+
     /// Whether the attempt counts against the quota; if not, it is refunded.
     #[must_use]
     pub fn is_counted(&self) -> bool {
@@ -179,14 +225,34 @@ mod tests {
         for code in Refusal::VARIANTS {
             let json = serde_json::json!({
                 "code": code, "message": "S3cret", "rule": "S3cret", "host": "a.example", "field": "selector",
-                "status": 404, "mebibytes": 1, "page_ran": true,
+                "status": 404, "mebibytes": 1, "page_ran": true, "errors": 1, "failed_requests": 0,
+                "first": ["S3cret"], "first_error": "S3cret",
             });
             let refusal: Refusal =
                 serde_json::from_value(json).unwrap_or_else(|error| panic!("{code}: {error}"));
             assert!(!format!("{refusal:?}").contains("S3cret"), "{code}");
         }
-        let failed = Refusal::FunctionFailed { message: "S3cret".into() };
+        let failed = Refusal::FunctionFailed { message: "S3cret".into(), first_error: FirstError::default() };
         assert!(failed.to_string().contains("S3cret"), "the caller gets it");
+    }
+
+    #[test]
+    fn messages_have_what_the_page_did() {
+        let first = PageTexts(vec!["Error: a".into(), "GET https://a.example/ 404".into()]);
+        for (errors, failed_requests, counts) in
+            [(1, 0, "1 error"), (0, 2, "2 failed requests"), (3, 1, "3 errors and 1 failed request")]
+        {
+            let refusal = Refusal::FailOn { errors, failed_requests, first: first.clone() };
+            let message = format!("The page had {counts}: Error: a; GET https://a.example/ 404");
+            assert_eq!(refusal.to_string(), message);
+        }
+        let unmet = Refusal::FunctionNotTrue { first_error: FirstError::default() };
+        assert_eq!(unmet.to_string(), "\"waitForFunction\" was not true in time");
+        let explained = unmet.with_first_error(Some("Error: a".into())).to_string();
+        assert_eq!(
+            explained,
+            "\"waitForFunction\" was not true in time; the first error of the page: Error: a"
+        );
     }
 
     #[test]
@@ -196,6 +262,12 @@ mod tests {
             (
                 Refusal::Tls { host: "a.example".to_owned() },
                 r#"{"code":"tls","host":"a.example"}"#,
+                true,
+                None,
+            ),
+            (
+                Refusal::ElementNotVisible { first_error: FirstError::default() },
+                r#"{"code":"element_not_visible","first_error":null}"#,
                 true,
                 None,
             ),

@@ -99,9 +99,12 @@ fn value(name: FieldName) -> BoxedStrategy<Value> {
                 .prop_map(|(password, allow)| json!({ "userPassword": password, "allow": allow }))
                 .boxed()
         }
-        FieldKind::Texts { .. } => vec(select(vec!["ads.example", "*.example.com", "10.0.0.1"]), 0..3)
-            .prop_map(|names| json!(names))
-            .boxed(),
+        FieldKind::Texts { .. } => vec(
+            select(vec!["ads.example", "*.example.com", "10.0.0.1", "pageErrors", "failedRequests"]),
+            0..3,
+        )
+        .prop_map(|names| json!(names))
+        .boxed(),
         FieldKind::Text { .. } => {
             let known = select(vec![
                 "https://example.com/",

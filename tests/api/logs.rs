@@ -1,6 +1,7 @@
 //! The log of the server.
 
 use nix::sys::signal::Signal;
+use platen_shared::refusal::{FirstError, PageTexts};
 
 use crate::prelude::*;
 
@@ -72,6 +73,15 @@ async fn texts_of_pages(stage: Stage) -> Result<()> {
         renders += 1;
     }
     app.until_rows(&account, "status = 422 AND code = 'function_failed'", renders).await?;
+    let html = "<p>{{ a }}</p><img src='http://{{ a }}.invalid/{{ a }}'><script>throw document.querySelector('p').textContent</script>";
+    let id = app.operator.template(&account.id, "u", html).await?;
+    for problem in ["pageErrors", "failedRequests"] {
+        let body = json!({ "templateId": id, "variables": { "a": TEXT }, "failOn": [problem] });
+        let answer = target.render_template(&body).send().await?;
+        let is_named = String::from_utf8_lossy(&answer.body).to_lowercase().contains(&TEXT.to_lowercase());
+        ensure!(answer.status == 422 && is_named, "{problem}: {}", answer.summary());
+    }
+    app.until_rows(&account, "status = 422 AND code = 'fail_on'", 2).await?;
     only_in_answers(&app).await
 }
 
@@ -79,13 +89,17 @@ async fn texts_of_pages(stage: Stage) -> Result<()> {
 async fn texts_of_refusals(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
     let target = stand_in.app.target(&stand_in.account);
-    for refusal in
-        [Refusal::FunctionFailed { message: TEXT.into() }, Refusal::StandardNotMet { rule: TEXT.into() }]
-    {
+    let first_error = || FirstError(Some(TEXT.into()));
+    for refusal in [
+        Refusal::FunctionFailed { message: TEXT.into(), first_error: first_error() },
+        Refusal::ElementNotVisible { first_error: first_error() },
+        Refusal::FailOn { errors: 1, failed_requests: 0, first: PageTexts(vec![TEXT.into()]) },
+        Refusal::StandardNotMet { rule: TEXT.into() },
+    ] {
         stand_in.farm.behave(&stand_in.account.id, Behaviour::Refuse(refusal.clone()));
         target.minimal().send().await?.error(422, &refusal.to_string())?;
     }
-    stand_in.app.until_rows(&stand_in.account, "status = 422", 2).await?;
+    stand_in.app.until_rows(&stand_in.account, "status = 422", 4).await?;
     only_in_answers(&stand_in.app).await
 }
 

@@ -242,7 +242,10 @@ fn input(field: FieldName, spec: &FieldSpec, name: &str) -> Input {
             };
             Input::Line { placeholder: example.to_owned() }
         }
-        FieldKind::Texts { .. } => Input::Line { placeholder: String::new() },
+        FieldKind::Texts { .. } => {
+            let example = if field == FieldName::FailOn { "pageErrors, failedRequests" } else { "" };
+            Input::Line { placeholder: example.to_owned() }
+        }
         FieldKind::Protection if PASSWORDS.contains(&name) => Input::Password,
         FieldKind::Protection => Input::Line { placeholder: "print".to_owned() },
         FieldKind::Text { max_chars, .. } if max_chars <= MAX_LINE_CHARS => Input::Line { placeholder },

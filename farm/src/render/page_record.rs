@@ -13,8 +13,9 @@ use std::collections::HashMap;
 use chromiumoxide_cdp::cdp::js_protocol::runtime::EventExceptionRevoked;
 use platen_cdp::Event;
 use platen_shared::{
+    job::PageProblem,
     page_report::{self, PageReport},
-    refusal::{PageText, Refusal},
+    refusal::{PageText, PageTexts, Refusal},
 };
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
@@ -28,6 +29,8 @@ const MAX_TEXT_CHARS: usize = 200;
 const MAX_METHOD_CHARS: usize = 16;
 /// Texts that are kept of errors, and of failed requests.
 const MAX_PROBLEMS: usize = 64;
+/// Errors and failed requests that the message of a refusal has.
+const MAX_NAMED: usize = 3;
 /// Bytes that are kept of an address.
 const MAX_ADDRESS_BYTES: usize = 4_096;
 
@@ -54,93 +57,6 @@ enum Kind {
     /// An error, with Chromium's number of it.
     Error(i64),
     FailedRequest,
-}
-
-impl Problem {
-    fn is_error(&self) -> bool {
-        matches!(self.kind, Kind::Error(_))
-    }
-}
-
-#[derive(Debug)]
-struct SentLine {
-    method: String,
-    url: String,
-}
-
-impl PageRecord {
-    /// Something was thrown, or a promise rejected, that nothing has handled.
-    pub(super) fn thrown(&mut self, event: &Event) {
-        self.errors += 1;
-        let kept = self.first.iter().filter(|problem| problem.is_error()).count();
-        if kept < MAX_PROBLEMS {
-            let thrown = event.read::<Thrown>().map(|thrown| thrown.exception_details).unwrap_or_default();
-            self.first.push(Problem { kind: Kind::Error(thrown.exception_id), text: thrown.text() });
-        }
-    }
-
-    /// A promise of [`Self::thrown`] was handled later.
-    pub(super) fn revoked(&mut self, event: &EventExceptionRevoked) {
-        self.errors = self.errors.saturating_sub(1);
-        self.first.retain(|problem| problem.kind != Kind::Error(event.exception_id));
-    }
-
-    /// A request was sent, or is redirected.
-    pub(super) fn sent(&mut self, id: &str, method: &str, url: &str, egress: &JobEgress) {
-        let cut = url.floor_char_boundary(MAX_ADDRESS_BYTES);
-        let parsed = Url::parse(&url[..cut]).ok();
-        if parsed.is_none_or(|url| url.path() != "/favicon.ico" && !egress.blocks(&url)) {
-            let line = SentLine { method: method.to_owned(), url: url[..cut].to_owned() };
-            self.open.insert(id.to_owned(), line);
-        } else {
-            self.open.remove(id);
-        }
-    }
-
-    /// A request has a response with this status.
-    pub(super) fn responded(&mut self, id: &str, status: i64) {
-        if status >= 400
-            && let Some(line) = self.open.remove(id)
-        {
-            self.failed(&line, &status.to_string());
-        }
-    }
-
-    /// A request has ended; `error` is Chromium's if it has no response, or not all of it, and nothing has stopped it.
-    pub(super) fn ended(&mut self, id: &str, error: Option<RequestError<'_>>, egress: &JobEgress) {
-        if let Some(line) = self.open.remove(id)
-            && let Some(error) = error
-        {
-            self.failed(&line, error.reason(&line.url, egress));
-        }
-    }
-
-    fn failed(&mut self, line: &SentLine, reason: &str) {
-        self.failed_requests += 1;
-        let kept = self.first.iter().filter(|problem| !problem.is_error()).count();
-        if kept < MAX_PROBLEMS {
-            self.first.push(Problem { kind: Kind::FailedRequest, text: line.text(reason) });
-        }
-    }
-
-    /// The main frame shows a document with this address.
-    pub(super) fn shows(&mut self, url: &str) {
-        self.url = Some(url.to_owned());
-    }
-
-    /// Adds what the page has done to the report of its file.
-    pub(super) fn add_to(&self, report: &mut PageReport) {
-        report.errors = self.errors.min(page_report::MAX_COUNT);
-        report.failed_requests = self.failed_requests.min(page_report::MAX_COUNT);
-        let mut url = self.url.as_ref().and_then(|url| Url::parse(url).ok());
-        url.iter_mut().for_each(without_credentials);
-        report.url = url.map(String::from).filter(|url| page_report::is_header_value(url));
-    }
-
-    /// The texts of the first errors and failed requests, in their order.
-    pub(super) fn problems(&self) -> Vec<PageText> {
-        self.first.iter().map(|problem| problem.text.clone()).collect()
-    }
 }
 
 impl Problem {

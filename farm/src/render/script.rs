@@ -12,7 +12,10 @@ use chromiumoxide_cdp::cdp::{
     js_protocol::runtime::{CallFunctionOnParams, EvaluateParams, ExceptionDetails, ExecutionContextId},
 };
 use platen_cdp::{CdpError, Session};
-use platen_shared::{job::Expression, refusal::Refusal};
+use platen_shared::{
+    job::Expression,
+    refusal::{FirstError, Refusal},
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -207,5 +210,5 @@ fn thrown(details: ExceptionDetails) -> String {
 fn failed(message: &str) -> JobError {
     let line = message.lines().next().unwrap_or_default();
     let message: String = line.chars().filter(|it| !it.is_control()).take(MAX_MESSAGE_CHARS).collect();
-    JobError::Refused(Refusal::FunctionFailed { message: message.into() })
+    JobError::Refused(Refusal::FunctionFailed { message: message.into(), first_error: FirstError::default() })
 }

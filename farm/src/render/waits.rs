@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use platen_shared::refusal::Refusal;
+use platen_shared::refusal::{FirstError, Refusal};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
@@ -188,9 +188,11 @@ async fn check_conditions(rendering: &mut Rendering<'_>, left: &mut RemainingWai
     let options = &rendering.job.options;
     let unmet = match (&options.wait_for_selector, &options.wait_for_function) {
         (Some(selector), _) if !elements::is_visible(rendering, selector).await? => {
-            Refusal::ElementNotVisible
+            Refusal::ElementNotVisible { first_error: FirstError::default() }
         }
-        (_, Some(function)) if !script::is_true(rendering, function).await? => Refusal::FunctionNotTrue,
+        (_, Some(function)) if !script::is_true(rendering, function).await? => {
+            Refusal::FunctionNotTrue { first_error: FirstError::default() }
+        }
         _ => {
             left.condition_ms = None;
             return Ok(());

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use platen_harness::{site::Reply, wait::MAX_WAIT};
-use platen_shared::refusal::Refusal;
+use platen_shared::refusal::{FirstError, Refusal};
 use serde_json::{Value, json};
 
 use crate::support::{GREEN, Shared, dimensions, middle, picture, small, with};
@@ -180,8 +180,11 @@ async fn wait_for_selector(shared: Arc<Shared>) {
     }
     for html in [later("").as_str(), "<p>a"] {
         let job = small(json!({ "html": html, "waitForSelector": "#never" }));
-        let refused = shared.farm.render(&job, CONDITION_DEADLINE).await.unwrap_err();
-        assert_eq!(refused, Refusal::ElementNotVisible, "{html}");
+        assert_eq!(
+            shared.farm.render(&job, CONDITION_DEADLINE).await.unwrap_err(),
+            Refusal::ElementNotVisible { first_error: FirstError::default() },
+            "{html}"
+        );
     }
 }
 
@@ -218,8 +221,10 @@ async fn wait_for_function(shared: Arc<Shared>) {
     // The document that follows another one is asked again.
     let next = "<script>history.length; setTimeout(() => location = 'data:text/html,', 50)</script>";
     let never = small(json!({ "html": next, "waitForFunction": "false" }));
-    let refused = shared.farm.render(&never, CONDITION_DEADLINE).await.unwrap_err();
-    assert_eq!(refused, Refusal::FunctionNotTrue);
+    assert_eq!(
+        shared.farm.render(&never, CONDITION_DEADLINE).await.unwrap_err(),
+        Refusal::FunctionNotTrue { first_error: FirstError::default() }
+    );
 }
 
 async fn failing_function(shared: Arc<Shared>) {
@@ -250,7 +255,11 @@ async fn failing_function(shared: Arc<Shared>) {
     ] {
         let job = small(json!({ "html": html, "waitForFunction": function }));
         let message = message.into();
-        assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::FunctionFailed { message }, "{function}");
+        assert_eq!(
+            shared.render(&job).await.unwrap_err(),
+            Refusal::FunctionFailed { message, first_error: FirstError::default() },
+            "{function}"
+        );
     }
     // Overridden globals of the page do not matter.
     let hostile = "<script>Promise = Object = String = Boolean = Symbol = undefined</script>\
@@ -259,8 +268,11 @@ async fn failing_function(shared: Arc<Shared>) {
     for html in ["<p>a", "<script>setInterval(() => {}, 100)</script>"] {
         for function in ["false", "new Promise(() => {})"] {
             let job = small(json!({ "html": html, "waitForFunction": function }));
-            let refused = shared.farm.render(&job, CONDITION_DEADLINE).await.unwrap_err();
-            assert_eq!(refused, Refusal::FunctionNotTrue, "{function}");
+            assert_eq!(
+                shared.farm.render(&job, CONDITION_DEADLINE).await.unwrap_err(),
+                Refusal::FunctionNotTrue { first_error: FirstError::default() },
+                "{function}"
+            );
         }
     }
 }

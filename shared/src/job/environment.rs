@@ -26,6 +26,17 @@ pub struct Environment {
     pub user_agent: Option<UserAgent>,
 }
 
+/// Something that a page may do, and for which its job fails on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, VariantNames)]
+#[serde(rename_all = "camelCase")]
+#[strum(serialize_all = "camelCase")]
+pub enum PageProblem {
+    /// An exception or a rejected promise that nothing handles.
+    PageErrors,
+    /// A request without a response, or with a status of 400 or more.
+    FailedRequests,
+}
+
 impl Default for Environment {
     fn default() -> Self {
         Self {

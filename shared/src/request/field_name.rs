@@ -68,6 +68,7 @@ pub enum FieldName {
     Attachments,
     InvoiceXml,
     Protection,
+    FailOn,
     BlockHosts,
 }
 

@@ -6,7 +6,7 @@ use strum::VariantNames as _;
 use super::{FieldName, Formats};
 use crate::{
     format::{OutputFormat, PaperSize, WaitUntil},
-    job::{Animations, ColorScheme, MediaType},
+    job::{Animations, ColorScheme, MediaType, PageProblem},
     limits,
 };
 
@@ -82,6 +82,10 @@ const fn choice(names: &'static [&'static str], default: &'static str) -> FieldS
 
 const fn number(min: f64, max: f64, whole: bool, default: Option<&'static str>) -> FieldSpec {
     FieldSpec { kind: FieldKind::Number { min, max, whole }, default, ..BOOLEAN }
+}
+
+const fn texts(max: usize) -> FieldSpec {
+    FieldSpec { kind: FieldKind::Texts { max }, default: Some("[]"), ..BOOLEAN }
 }
 
 const fn of_pdf(kind: FieldKind) -> FieldSpec {
@@ -324,12 +328,12 @@ impl FieldName {
                  `modify`, `annotate`, `fill` and `assemble`; without it only `print` is allowed. Excludes `pdfStandard` and \
                  `invoiceXml`. Not among the options of a template. With another format it is refused.",
             ),
-            Self::BlockHosts => FieldSpec {
-                kind: FieldKind::Texts { max: limits::MAX_BLOCKED_HOSTS },
-                default: Some("[]"),
-                ..BOOLEAN
-            }
-            .says(
+            Self::FailOn => texts(PageProblem::VARIANTS.len()).says(
+                "What makes the request a 422: `pageErrors`, exceptions and rejected promises that nothing in the page handles; \
+                 `failedRequests`, requests without a response or with a status of 400 or more. The message has the first three. \
+                 Without it the file has their numbers in `x-page-errors` and `x-page-failed-requests`.",
+            ),
+            Self::BlockHosts => texts(limits::MAX_BLOCKED_HOSTS).says(
                 "Hosts to which the page may not connect, at most 100: a name, or `*.` and a name for all below it. Requests to \
                  them are not sent, and a navigation of the page there is a 422. The host of `url` is refused.",
             ),

@@ -14,8 +14,8 @@ use crate::{
     format::{ImageFormat, OutputFormat, PaperSize},
     host_names::HostNames,
     job::{
-        Attachment, Clip, ImageOptions, Margins, Metadata, Output, Pages, PdfOptions, PdfStandard,
-        Permission, Protection, Region, RenderOptions, Sheet, Side,
+        Attachment, Clip, ImageOptions, Margins, Metadata, Output, PageProblem, Pages, PdfOptions,
+        PdfStandard, Permission, Protection, Region, RenderOptions, Sheet, Side,
     },
     length::Length,
     limits,
@@ -93,6 +93,7 @@ impl<'o> Options<'o> {
         pdf.document.attachments = attachments(field(FieldName::Attachments))?;
         pdf.document.invoice = field(FieldName::InvoiceXml).text_of()?;
         pdf.document.protection = protection(field(FieldName::Protection))?;
+        options.fail_on = fail_on(field(FieldName::FailOn))?;
         options.block_hosts = block_hosts(field(FieldName::BlockHosts))?;
 
         if let (Some(width), Some(height)) = sides {
@@ -298,6 +299,21 @@ fn permissions(field: Field<'_>) -> Result<Vec<Permission>, InvalidRequest> {
     let names = values.as_ref().and_then(|values| texts(field, values));
     let permissions = names.and_then(|names| names.iter().map(|name| name.parse().ok()).collect());
     permissions.ok_or_else(|| field.rule(format!("must be an array of {}", quoted(Permission::VARIANTS))))
+}
+
+fn fail_on(field: Field<'_>) -> Result<Vec<PageProblem>, InvalidRequest> {
+    let Some(_) = field.value else { return Ok(Vec::new()) };
+    let values = field.items(PageProblem::VARIANTS.len());
+    let names = values.as_ref().and_then(|values| texts(field, values));
+    let problems = names.and_then(|names| names.iter().map(|name| name.parse().ok()).collect::<Option<_>>());
+    let is_right = |problems: &Vec<PageProblem>| match problems[..] {
+        [] | [_] => true,
+        [one, other] => one != other,
+        _ => false,
+    };
+    problems.filter(is_right).ok_or_else(|| {
+        field.rule(format!("must be an array of {}, each at most once", quoted(PageProblem::VARIANTS)))
+    })
 }
 
 fn block_hosts(field: Field<'_>) -> Result<Vec<HostNames>, InvalidRequest> {

@@ -40,6 +40,7 @@ fn defaults_are_those_of_the_contract() {
                 "wait_for_selector": null,
                 "wait_for_function": null,
                 "fail_on_http_status": false,
+                "fail_on": [],
                 "block_hosts": [],
                 "animations": "finish",
                 "scroll": true,
