@@ -16,6 +16,7 @@ mod assets;
 mod deadlines;
 mod determinism;
 mod egress;
+mod failed_requests;
 mod fonts;
 mod frames;
 mod full_page;
@@ -30,6 +31,7 @@ mod navigations;
 mod neighbours;
 mod options;
 mod page_options;
+mod page_report;
 mod page_time;
 mod pdf_attachments;
 mod pdf_documents;
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         deadlines::TESTS,
         determinism::TESTS,
         egress::TESTS,
+        failed_requests::TESTS,
         frames::TESTS,
         full_page::TESTS,
         hostile::TESTS,
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         fonts::TESTS,
         options::TESTS,
         page_options::TESTS,
+        page_report::TESTS,
         page_time::TESTS,
         pdf_attachments::TESTS,
         pdf_documents::TESTS,
