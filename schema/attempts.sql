@@ -28,6 +28,10 @@ CREATE TABLE attempts (
     render_ms INTEGER,
     -- NULL if no file was sent.
     bytes INTEGER,
+    -- Of the page of a file: its errors, its failed requests, and the host of its address at the end; NULL without a file.
+    page_errors INTEGER,
+    failed_requests INTEGER,
+    page_host TEXT,
     at INTEGER NOT NULL
 ) STRICT;
 

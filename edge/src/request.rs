@@ -202,5 +202,9 @@ async fn forward(
     }
     let FarmFile { body, page, .. } = farm::render(settings, &job, context.deadline.at(), context).await?;
     let disposition = file_name::content_disposition(&[file_name.as_deref(), template_name], format);
+    if let Some(attempt) = &mut context.attempt {
+        (attempt.page_errors, attempt.failed_requests) = (Some(page.errors), Some(page.failed_requests));
+        attempt.page_host = page.host();
+    }
     Ok(reply::File { format, disposition, body, page })
 }

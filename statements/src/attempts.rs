@@ -142,6 +142,12 @@ pub struct Attempt {
     pub render_ms: Option<u64>,
     /// Size of the file, if one was sent.
     pub bytes: Option<i64>,
+    /// Number of errors of the page, if a file was sent.
+    pub page_errors: Option<u32>,
+    /// Number of failed requests of the page, if a file was sent.
+    pub failed_requests: Option<u32>,
+    /// Host of the document that the file shows, if a URL was requested.
+    pub page_host: Option<String>,
     /// When it began, in whole seconds since 1970 (UTC).
     pub at: u64,
     /// [`Claim::month`] of an attempt that is refunded.
@@ -228,11 +234,12 @@ const KEY_STATUS: &str = concat!(
 /// of rejected requests. They run for rows that are inserted, so a repetition has no effect. An account that was deleted
 /// has no rows.
 const LOG: &str = "INSERT INTO attempts (attempt_id, account_id, key_id, key_name, endpoint, format, status, counted, ms, \
-    bytes, at, refunded_month, code, request_id, template_id, host, rejected, field, queued_ms, render_ms) \
+    bytes, at, refunded_month, code, request_id, template_id, host, rejected, field, queued_ms, render_ms, page_errors, failed_requests, page_host) \
     SELECT value ->> 'id', a.id, k.id, k.name, value ->> 'endpoint', value ->> 'format', value ->> 'status', \
     value ->> 'counted', value ->> 'ms', value ->> 'bytes', value ->> 'at', value ->> 'refunded_month', \
     value ->> 'code', value ->> 'request_id', value ->> 'template_id', value ->> 'host', value ->> 'rejected', \
-    value ->> 'field', value ->> 'queued_ms', value ->> 'render_ms' \
+    value ->> 'field', value ->> 'queued_ms', value ->> 'render_ms', value ->> 'page_errors', \
+    value ->> 'failed_requests', value ->> 'page_host' \
     FROM json_each(?1) JOIN accounts a ON a.id = value ->> 'account_id' \
     LEFT JOIN api_keys k ON k.hash = value ->> 'key_hash' \
     WHERE true ON CONFLICT (at, attempt_id) DO NOTHING";

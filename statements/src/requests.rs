@@ -44,6 +44,12 @@ record! {
         pub render_ms: Option<u64>,
         /// Size of the file in bytes, if one was sent.
         pub bytes: Option<u64>,
+        /// Number of errors of the page, if a file was sent.
+        pub page_errors: Option<u64>,
+        /// Number of failed requests of the page, if a file was sent.
+        pub failed_requests: Option<u64>,
+        /// Host of the document that the file shows, if a URL was requested.
+        pub page_host: Option<String>,
     }
 }
 
@@ -87,7 +93,8 @@ macro_rules! select_requests {
             "SELECT id, at, status, counted, code, field, request_id, key_name, \
              (SELECT k.id FROM api_keys k WHERE k.id = key_id AND k.account_id = ?1 AND NOT k.is_temporary), \
              template_id, (SELECT t.name FROM templates t WHERE t.id = template_id AND t.account_id = ?1), \
-             host, endpoint, format, ms, queued_ms, render_ms, bytes FROM attempts ",
+             host, endpoint, format, ms, queued_ms, render_ms, bytes, page_errors, failed_requests, page_host \
+             FROM attempts ",
             $($from)*
         )
     };

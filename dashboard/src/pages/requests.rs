@@ -1,7 +1,7 @@
 //! The list of requests, the page of one, and the lines of the CSV export.
 
 use askama::Template;
-use platen_shared::{id::TemplateId, reason::Reason};
+use platen_shared::{id::TemplateId, page_report::MAX_COUNT, reason::Reason};
 use platen_statements::{keys::Key, requests::RequestEntry};
 
 use super::Layout;
@@ -17,7 +17,8 @@ pub(crate) const EXPORT_PATH: &str = "/dashboard/requests.csv";
 
 /// The first line of the CSV export.
 pub(crate) const CSV_HEADER: &str = "time,key,endpoint,format,status,counted,duration_ms,size_bytes,result,\
-    request_id,code,field,failure,template_id,template,host,queue_ms,render_ms\r\n";
+    request_id,code,field,failure,template_id,template,host,queue_ms,render_ms,\
+    page_errors,failed_requests,page_host\r\n";
 
 #[derive(Debug, Template)]
 #[template(path = "requests.html")]
@@ -58,6 +59,11 @@ pub(crate) struct RequestPage {
 }
 
 impl RequestPage {
+    /// The host of the page that was captured, if it is another one than that of the URL.
+    fn page_host(&self) -> Option<&str> {
+        self.request.page_host.as_deref().filter(|host| Some(*host) != self.request.host.as_deref())
+    }
+
     /// The address of the playground with what is stored of the request.
     fn playground(&self) -> String {
         let request = &self.request;
@@ -102,6 +108,12 @@ fn error_code(request: &RequestEntry) -> Option<&'static str> {
     Some(Reason::find(request.code.as_deref()?)?.error_code()?.as_str())
 }
 
+/// A number of errors or failed requests.
+fn count(count: u64) -> String {
+    let number = format::number(&count);
+    if count < MAX_COUNT.into() { number } else { format!("{number} or more") }
+}
+
 fn path(request: &RequestEntry) -> &'static str {
     if request.endpoint == "template" { "/v1/render/template" } else { "/v1/render" }
 }
@@ -136,6 +148,9 @@ pub(crate) fn csv_line(request: &RequestEntry) -> String {
         &text(&request.host),
         &number(request.queued_ms),
         &number(request.render_ms),
+        &number(request.page_errors),
+        &number(request.failed_requests),
+        &text(&request.page_host),
     ])
 }
 
@@ -165,6 +180,9 @@ mod tests {
             queued_ms: Some(3),
             render_ms: None,
             bytes: None,
+            page_errors: None,
+            failed_requests: None,
+            page_host: None,
         }
     }
 

@@ -89,13 +89,15 @@ async fn fill(
     let text = |text: &str| format!("'{}'", text.repeat(20));
     let texts = [
         ("host", text("host.example.")),
+        ("page_host", text("page.example.")),
         ("request_id", text("request-")),
         ("field", text("margin.top.")),
         ("key_name", format!("'{}'", names[0])),
         ("key_id", format!("'{key}'")),
         ("code", "'selector_not_found'".to_owned()),
     ];
-    let numbers = ["ms", "bytes", "queued_ms", "render_ms"].map(|name| (name, "9999999"));
+    let numbers = ["ms", "bytes", "queued_ms", "render_ms", "page_errors", "failed_requests"]
+        .map(|name| (name, "9999999"));
     let texts = texts.iter().map(|(name, value)| (*name, value.as_str()));
     let columns: Vec<_> = texts.chain(numbers).chain([("status", "422")]).collect();
     insert(&app.service(), account, 60, &columns).await?;
