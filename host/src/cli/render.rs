@@ -16,7 +16,7 @@ use std::{
 
 use anyhow::{Context as _, Error, Result, ensure};
 use clap::Args;
-use platen_farm::Farm;
+use platen_farm::{Farm, Rendered};
 use platen_program::startup;
 use platen_shared::{
     endpoint::Endpoint,
@@ -24,6 +24,7 @@ use platen_shared::{
     id::AccountId,
     job::RenderJob,
     limits,
+    page_report::PageReport,
     request::{FieldName, RenderRequest, SavedTemplate},
 };
 use tokio_util::sync::CancellationToken;
@@ -59,6 +60,10 @@ pub(crate) struct RenderCommand {
     /// Print errors only
     #[arg(short, long)]
     quiet: bool,
+
+    /// Print what the page did as well: its errors, failed requests, status, address and sheets
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
 
     #[command(flatten)]
     fields: Fields,
@@ -118,6 +123,9 @@ impl RenderCommand {
         let file = rendered.map_err(|refusal| Failure { status: NOT_RENDERED, error: refusal.into() })?;
         let elapsed = started.elapsed().as_secs_f64();
         let open = if file.page.is_idle { "" } else { "; a request of the page was still open" };
+        if self.verbose {
+            report(&file);
+        }
         write(&self.output, &file.bytes)?;
         #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
         let kilobytes = file.bytes.len() as f64 / 1000.0;
@@ -200,6 +208,20 @@ impl RenderCommand {
             )
         })
     }
+}
+
+/// Prints what the page of a file did.
+fn report(file: &Rendered) {
+    let PageReport { status, errors, failed_requests, sheets, url, .. } = &file.page;
+    let facts = [
+        url.as_ref().map(|url| format!("page: {url}")),
+        status.map(|status| format!("status: {status}")),
+        sheets.map(|sheets| format!("sheets: {sheets}")),
+        Some(format!("errors: {errors}")),
+        Some(format!("failed requests: {failed_requests}")),
+    ];
+    let problems = file.problems.iter().map(|text| format!("  {}", &**text));
+    facts.into_iter().flatten().chain(problems).for_each(|line| print_line(&line));
 }
 
 /// Unlike `eprintln!`, does not panic if standard error is closed.
