@@ -220,6 +220,9 @@ fn a_render_has_exit_statuses() {
         assert!(status == expected && output.is_empty(), "{arguments:?}: {status} {errors}");
         assert!(errors.contains(message) && (expected != 0 || errors.is_empty()), "{arguments:?}: {errors}");
     }
+    let (status, _, errors) = platen.run(&["render", "page.html", "-o", "a.pdf", "--verbose"]);
+    let is_told = errors.contains("sheets: 1\nerrors: 0\nfailed requests: 0\n");
+    assert!(status == 0 && is_told, "{status} {errors}");
     assert!(fs::read(platen.path("a.pdf")).expect("a file").starts_with(b"%PDF"));
     assert_eq!(fs::read(platen.path("old.pdf")).expect("a file"), b"old");
 
