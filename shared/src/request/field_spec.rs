@@ -152,7 +152,10 @@ impl FieldName {
                 false,
                 Some("1"),
             )
-            .says("Device pixels per CSS pixel."),
+            .says(
+                "Device pixels per CSS pixel. In a PDF it is the resolution of what scripts draw on a `<canvas>`; text and \
+                 pictures have their own.",
+            ),
             Self::FullPage => {
                 BOOLEAN.of(Formats::Images).says("Whether an image shows the whole page instead of the viewport.")
             }
