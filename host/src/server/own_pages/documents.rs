@@ -26,8 +26,18 @@ const HTML: &str = "text/html; charset=utf-8";
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-const USE: &[&str] =
-    &["quick-start", "api", "options", "reference", "pdf", "templates", "clients", "mcp", "dashboard"];
+const USE: &[&str] = &[
+    "quick-start",
+    "api",
+    "options",
+    "reference",
+    "pdf",
+    "templates",
+    "clients",
+    "mcp",
+    "dashboard",
+    "scope",
+];
 const RUN: &[&str] =
     &["operating", "configuration", "containers", "kubernetes", "spin", "monitoring", "runbooks"];
 const HOW_IT_WORKS: &[&str] = &["rendering", "security", "benchmarks"];
