@@ -44,6 +44,22 @@ mod tests {
     use crate::request::FieldName;
 
     #[test]
+    fn each_name_is_explained_in_a_document() {
+        let documents = [
+            include_str!("../../../docs/coming-from/docraptor.md"),
+            include_str!("../../../docs/coming-from/gotenberg.md"),
+            include_str!("../../../docs/coming-from/htmlcsstoimage.md"),
+            include_str!("../../../docs/coming-from/puppeteer.md"),
+            include_str!("../../../docs/coming-from/wkhtmltopdf.md"),
+        ];
+        let text = documents.concat().to_ascii_lowercase().replace(['_', '-'], "");
+        let code = text.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(" ");
+        for name in REPLACEMENTS.iter().flat_map(|(names, _)| *names) {
+            assert!(code.contains(name), "docs/coming-from/ does not explain {name}");
+        }
+    }
+
+    #[test]
     fn a_replacement_names_fields_that_there_are() {
         let known: Vec<&str> = FieldName::all().map(FieldName::as_str).collect();
         let names: Vec<&str> = REPLACEMENTS.iter().flat_map(|(names, _)| *names).copied().collect();

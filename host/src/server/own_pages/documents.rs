@@ -54,11 +54,12 @@ static PAGES: LazyLock<BTreeMap<String, Page>> = LazyLock::new(|| {
 });
 
 /// The groups of the navigation with the names of their documents.
-static GROUPS: LazyLock<[(&str, Vec<&str>); 4]> = LazyLock::new(|| {
-    let examples = PAGES.keys().map(String::as_str).filter(|name| name.starts_with("how-to/"));
+static GROUPS: LazyLock<[(&str, Vec<&str>); 5]> = LazyLock::new(|| {
+    let of = |folder| PAGES.keys().map(String::as_str).filter(move |name| name.starts_with(folder)).collect();
     [
         ("Use", USE.to_vec()),
-        ("Examples", examples.collect()),
+        ("Examples", of("how-to/")),
+        ("Coming from another service", of("coming-from/")),
         ("Run", RUN.to_vec()),
         ("How it works", HOW_IT_WORKS.to_vec()),
     ]
