@@ -3,6 +3,7 @@
 //! Invariant: every [`RenderJob`] is valid once it is sent. Deserialisation checks the values again, so a farm does not
 //! have to trust its caller.
 
+mod asset;
 mod document;
 mod environment;
 mod invoice;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use url::Url;
 
 pub use self::{
+    asset::{Asset, AssetContent, AssetPath, AssetText, AssetType, path_names},
     document::{
         Attachment, DocumentOptions, Metadata, PdfA, PdfStandard, Permission, Protection, Relationship,
     },
@@ -53,6 +55,12 @@ pub enum InvalidOptions {
     NoPassword,
     #[error("must have each permission only once")]
     RepeatedPermission,
+    #[error("must have at most {} files", limits::MAX_ASSETS)]
+    TooManyAssets,
+    #[error("must have at most {} bytes in all", limits::MAX_ASSET_BYTES)]
+    AssetsTooLarge,
+    #[error("has a path twice")]
+    RepeatedAsset,
     #[error("a PDF/A-2b has no files")]
     FilesInA2b,
     #[error("a PDF/A-2b has no invoice")]
@@ -74,6 +82,16 @@ pub struct RenderJob {
     pub source: Source,
     /// How to render it.
     pub options: RenderOptions,
+}
+
+impl RenderJob {
+    /// Whether the document has an address: its URL, or that of its markup.
+    #[must_use]
+    pub fn has_address(&self) -> bool {
+        matches!(self.source, Source::Url(_))
+            || self.options.assets.is_some()
+            || self.options.base_url.is_some()
+    }
 }
 
 /// The document to render.
@@ -141,6 +159,12 @@ pub struct RenderOptions {
     /// Whether the job fails if the page has an HTTP status of 400 or more.
     #[serde(default)]
     pub fail_on_http_status: bool,
+    /// Files beside the markup. Also without any, markup that has this has an address.
+    #[serde(default)]
+    pub assets: Option<Vec<Asset>>,
+    /// The address of the markup; without it one that only this job has, if it has `assets`.
+    #[serde(default)]
+    pub base_url: Option<PublicUrl>,
     /// What makes the job fail if the page does it.
     #[serde(default)]
     pub fail_on: Vec<PageProblem>,
@@ -174,6 +198,8 @@ impl RenderOptions {
             wait_for_selector: None,
             wait_for_function: None,
             fail_on_http_status: false,
+            assets: None,
+            base_url: None,
             fail_on: Vec::new(),
             block_hosts: Vec::new(),
             animations: Animations::default(),
@@ -182,12 +208,28 @@ impl RenderOptions {
         }
     }
 
-    /// Checks the rules that concern several fields: the number of pixels of an image, as far as it does not depend
-    /// on the page, and the margins and the document of a PDF.
+    /// Whether the markup has an address that no file may show, because only this job has it.
+    #[must_use]
+    pub fn has_own_address(&self) -> bool {
+        self.assets.is_some() && self.base_url.is_none()
+    }
+
+    /// Checks the rules that concern several fields: number, size and paths of the assets, the number of pixels of an image, as
+    /// far as it does not depend on the page, and the margins and the document of a PDF.
     ///
     /// # Errors
     /// The first rule that is broken.
     pub fn check(&self) -> Result<(), InvalidOptions> {
+        let assets = self.assets.as_deref().unwrap_or_default();
+        if assets.len() > limits::MAX_ASSETS {
+            return Err(InvalidOptions::TooManyAssets);
+        }
+        if assets.iter().map(Asset::bytes).sum::<usize>() > limits::MAX_ASSET_BYTES {
+            return Err(InvalidOptions::AssetsTooLarge);
+        }
+        if Asset::repeated(assets).is_some() {
+            return Err(InvalidOptions::RepeatedAsset);
+        }
         self.output.check(&self.viewport)
     }
 }

@@ -55,6 +55,12 @@ pub const MAX_INVOICE_BYTES: usize = 2 * 1024 * 1024;
 pub const MAX_ATTACHMENTS: usize = 20;
 /// Maximum of all `attachments` in bytes, without their base64 (10 MiB).
 pub const MAX_ATTACHMENT_BYTES: usize = 10 * 1024 * 1024;
+/// Maximum number of `assets`.
+pub const MAX_ASSETS: usize = 100;
+/// Maximum of all `assets` in bytes, without their base64 (20 MiB).
+pub const MAX_ASSET_BYTES: usize = 20 * 1024 * 1024;
+/// Maximum of the path of an asset in Unicode scalar values.
+pub const MAX_ASSET_PATH_CHARS: usize = 200;
 /// Maximum number of `blockHosts`.
 pub const MAX_BLOCKED_HOSTS: usize = 100;
 /// Maximum of the name of an attachment in Unicode scalar values.

@@ -101,7 +101,7 @@ fn is_file_name(text: &str) -> bool {
 
 /// Whether this is `type/subtype`, where both are restricted names of RFC 6838, without the `#` that writes other
 /// characters in a name of PDF.
-fn is_media_type(text: &str) -> bool {
+pub(super) fn is_media_type(text: &str) -> bool {
     let is_name = |name: &str| {
         name.len() <= MAX_MIME_NAME_CHARS
             && name.starts_with(|first: char| first.is_ascii_alphanumeric())

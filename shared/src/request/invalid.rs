@@ -196,6 +196,9 @@ impl From<InvalidOptions> for InvalidRequest {
                 field: if is_clip { FieldName::Clip } else { FieldName::Width },
             },
             InvalidOptions::NoSpaceBetweenMargins => rule(FieldName::Margin, None, None),
+            InvalidOptions::TooManyAssets
+            | InvalidOptions::AssetsTooLarge
+            | InvalidOptions::RepeatedAsset => rule(FieldName::Assets, None, None),
             InvalidOptions::TooManyAttachments | InvalidOptions::AttachmentsTooLarge => {
                 rule(Attachments, None, None)
             }

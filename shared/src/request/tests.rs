@@ -40,6 +40,8 @@ fn defaults_are_those_of_the_contract() {
                 "wait_for_selector": null,
                 "wait_for_function": null,
                 "fail_on_http_status": false,
+                "assets": null,
+                "base_url": null,
                 "fail_on": [],
                 "block_hosts": [],
                 "animations": "finish",
