@@ -22,7 +22,7 @@ use platen_shared::host_names::HostNames;
 use secrecy::ExposeSecret as _;
 
 use self::{job::Guard, own_addresses::OwnAddresses, policy::Verdict, resolver::Resolver};
-pub(crate) use self::{job::JobEgress, page_proxy::PageProxy};
+pub(crate) use self::{job::JobEgress, page_proxy::PageProxy, policy::Trust};
 use crate::{
     config::Config, egress_config::UpstreamProxy, error::StartError, job_progress::PageStarted,
     metrics::Metrics,

@@ -23,12 +23,12 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     browser::Launcher,
     config::Config,
-    egress::{Egress, JobEgress},
+    egress::{Egress, JobEgress, Trust},
     error::{JobError, StartError},
     job_progress::{JobProgress, Phase, Phases},
     metrics::{self, Metrics},
     pool::{Lease, PageRequest, Pool, has_time},
-    render::{self, Clock},
+    render::{self, Clock, Site},
 };
 
 /// A job whose renderer or browser failed is tried once more, on another browser, if it can come as far in time.
@@ -212,8 +212,12 @@ impl Inner {
         self.metrics.wait_seconds.observe(progress.queued().unwrap_or_default().as_secs_f64());
         progress.set_admitted();
         let job_egress = self.egress.job(&progress.name, progress.page.clone(), &job.options.block_hosts);
-        if let Source::Url(url) = &job.source {
-            let judged = timeout_at(deadline, job_egress.judge(url.as_url())).await;
+        let address = match &job.source {
+            Source::Url(url) => Some((url, Trust::Operator)),
+            Source::Html(_) => job.options.base_url.as_ref().map(|url| (url, Trust::Untrusted)),
+        };
+        if let Some((url, trust)) = address {
+            let judged = timeout_at(deadline, job_egress.judge(url.as_url(), trust)).await;
             // Judging waits for the name server only.
             judged.map_err(|_| Refusal::NameServerFailed)??;
         }
@@ -237,9 +241,11 @@ impl Inner {
     ) -> Result<render::RenderedFile, Refusal> {
         let no_browser = |attempt| if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken };
         let (mut attempt, mut missing_pages, mut clock) = (1, 0, Clock::Virtual);
+        let site = Site::of(job);
+        let site = site.as_ref();
         loop {
             let (id, started) = (lease.id(), Instant::now());
-            let context = render::JobContext { job, egress: &job_egress, deadline, clock, phases };
+            let context = render::JobContext { job, site, egress: &job_egress, deadline, clock, phases };
             let error = match render::render(&context, &request, lease).await {
                 Ok(file) => return Ok(file),
                 Err(JobError::Refused(refusal)) => return Err(refusal),

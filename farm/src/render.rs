@@ -21,6 +21,7 @@ mod rendering;
 mod resources;
 mod script;
 mod settle;
+mod site;
 mod stall;
 mod static_page;
 mod virtual_time;
@@ -40,6 +41,7 @@ pub(crate) use self::{
     documents::RenderedFile,
     remaining_wait::real_wait,
     rendering::{Clock, JobContext},
+    site::Site,
 };
 use self::{
     page_events::PageEventHandler, page_lease::PageLease, page_record::PageRecord, rendering::Rendering,
@@ -126,13 +128,10 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
     // What the document before the job's could load is refused.
     let _bound = page.proxy.bind(context.egress);
     let Page { session, events, main_frame, frames, tainted, overrides, .. } = page;
-    let job_host = match &context.job.source {
-        Source::Url(url) => url.as_url().host_str(),
-        Source::Html(_) => None,
-    };
     let user_agent = &overrides.user_agent;
+    *tainted |= context.site.is_some();
     let (handler, state, records) =
-        PageEventHandler::new(session, events, main_frame, tainted, user_agent, job_host, context.egress);
+        PageEventHandler::new(session, events, main_frame, tainted, user_agent, context);
     let published = (state, Arc::clone(&records));
     let mut rendering =
         Rendering::new(context, pooled, session, main_frame, frames.as_mut(), published, prepared);

@@ -82,7 +82,7 @@ fn main() -> ExitCode {
             Command::Invite(invite) => invite.run().await,
             Command::Retention(retention) => retention.run().await,
             Command::Render(render) => render.run().await,
-            Command::Mcp(mcp) => mcp.run().await,
+            Command::Mcp(mcp) => Box::pin(mcp.run()).await,
             Command::Backup(backup) => backup.run().await,
             Command::Check(check) => check.run(matches.subcommand().map_or(&matches, |(_, own)| own)).await,
             Command::Completions(completions) => completions.run(programs()),

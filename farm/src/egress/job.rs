@@ -28,7 +28,9 @@ use url::{Host, Url};
 use super::{
     dial::{DialError, HostStream, dial},
     own_addresses::OwnAddresses,
-    policy::{Failure, HostDecision, HostPort, Trust, Verdict, judge_addresses, judge_host},
+    policy::{
+        Failure, HostDecision, HostPort, Trust, Verdict, judge_addresses, judge_host, judge_without_rules,
+    },
     resolver::{NameServerFailed, Resolver},
 };
 use crate::{config::Config, egress_config::UpstreamProxy, job_progress::PageStarted, metrics::Metrics};
@@ -147,10 +149,14 @@ impl JobEgress {
     }
 
     /// Judges the URL of the job before the job gets a browser. Only a denial is logged and counted: the
-    /// connection that follows is judged again.
-    pub(crate) async fn judge(&self, url: &Url) -> Result<(), Refusal> {
+    /// connection that follows is judged again. Untrusted, its addresses must be public although the operator allows others:
+    /// markup of the caller would have the origin of the host.
+    pub(crate) async fn judge(&self, url: &Url, trust: Trust) -> Result<(), Refusal> {
         let Some(target) = HostPort::from_url(url) else { return Ok(()) };
-        let decision = self.evaluate(&target).await;
+        let mut decision = self.evaluate(&target).await;
+        if trust == Trust::Untrusted && decision.verdict == Verdict::Operator {
+            decision.verdict = judge_without_rules(&decision.addresses);
+        }
         let Some(failure) = decision.verdict.failure() else { return Ok(()) };
         self.record(target, &decision);
         Err(failure(url.host_str().unwrap_or_default().to_owned()))

@@ -111,7 +111,7 @@ pub(super) enum HostDecision {
 
 /// Whether the operator allows a host at every address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(crate) enum Trust {
     Untrusted,
     Operator,
 }
@@ -163,6 +163,11 @@ pub(super) fn judge_addresses(
         addresses.iter().map(|&address| (judge_address(rules, address, trust, &is_own), Some(address)));
     let Some(first) = judged.next() else { return (Verdict::NotFound, None) };
     iter::once(first).chain(judged).find(|(verdict, _)| !verdict.allows()).unwrap_or(first)
+}
+
+/// The verdict on addresses that the operator allows, as if the operator had said nothing about them.
+pub(super) fn judge_without_rules(addresses: &[IpAddr]) -> Verdict {
+    judge_addresses(&EgressConfig::default(), addresses, Trust::Untrusted, |_| false).0
 }
 
 /// The verdict on all that packets to an address may reach: one that is denied denies it, and none is allowed because

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use platen_program::error_chain;
 use platen_shared::{
     id::AccountId,
-    job::{DeviceScaleFactor, RenderJob, Source},
+    job::{DeviceScaleFactor, RenderJob},
 };
 use tokio::sync::Notify;
 
@@ -35,7 +35,7 @@ const MAX_PAGE_JOBS: u32 = 250;
 #[derive(Debug, Clone)]
 pub(crate) struct PageRequest {
     pub(crate) account: AccountId,
-    /// Whether the job may use a page again. A job that loads a URL may not: its page is closed afterwards, so a warm page
+    /// Whether the job may use a page again. A job whose document has an address may not: its page is closed afterwards, so a warm page
     /// would be wasted on it.
     pub(crate) reuse: bool,
     pub(crate) scale_factor: DeviceScaleFactor,
@@ -47,7 +47,7 @@ impl PageRequest {
     pub(crate) fn new(job: &RenderJob) -> Self {
         Self {
             account: job.account.clone(),
-            reuse: matches!(job.source, Source::Html(_)),
+            reuse: !job.has_address(),
             scale_factor: job.options.viewport.device_scale_factor,
             reader: Reader::of(&job.options),
             avoid: None,

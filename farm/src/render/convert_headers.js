@@ -1,14 +1,14 @@
 // Converts texts of headers and footers to templates, and returns these. Each text comes with the `id` of Chromium's element
 // around it. Chromium writes its own `date` in English. Runs in the empty document before the job's page, without the prelude: no
-// script has run there. A text is read as a document, whose members it can name.
-function convertHeaders(locale, texts) {
+// script has run there. A text is read as a document, whose members it can name. `address` is what is shown as the page's,
+// if that is not to be shown.
+function convertHeaders(locale, texts, address) {
   const names = {
     html: "platen-html",
     body: "platen-body",
     ":root": ":where(platen-html):nth-child(n)",
     "#header": "#header:scope",
     "#footer": "#footer:scope",
-    ".date": ".platen-date",
   };
   const token = /\[(?:"(?:\\.|[^"\\])*"|[^\]"])*\]|[.#:]*(?:\\.|[-\w]|[^\0-\x7f])+/g;
   const rename = (rules) => {
@@ -20,6 +20,8 @@ function convertHeaders(locale, texts) {
   };
   const isScoped = (rule) => rule instanceof CSSStyleRule || rule instanceof CSSGroupingRule;
   const date = new Intl.DateTimeFormat(locale, { dateStyle: "short", timeStyle: "short" }).format();
+  const filled = { date, ...(address && { url: address }) };
+  for (const name in filled) names[`.${name}`] = `.platen-${name}`;
   return texts.map(([id, text]) => {
     // Its elements stay in a document that loads nothing and runs no script.
     const parsed = new DOMParser().parseFromString(text, "text/html");
@@ -41,10 +43,13 @@ function convertHeaders(locale, texts) {
           .join(" ");
       style.textContent = `${css(false)} @scope (#${id}) { ${css(true)} }`;
     }
-    for (const element of root.querySelectorAll(".date")) {
-      const classes = Element.prototype.getAttribute.call(element, "class");
-      Element.prototype.setAttribute.call(element, "class", classes.replace(/(^|\s)date(?!\S)/g, "$1platen-date"));
-      Element.prototype.replaceChildren.call(element, date);
+    for (const [name, content] of Object.entries(filled)) {
+      for (const element of root.querySelectorAll(`.${name}`)) {
+        const classes = Element.prototype.getAttribute.call(element, "class");
+        const other = classes.replace(new RegExp(`(^|\\s)${name}(?!\\S)`, "g"), `$1platen-${name}`);
+        Element.prototype.setAttribute.call(element, "class", other);
+        Element.prototype.replaceChildren.call(element, content);
+      }
     }
     const content = [...root.children].flatMap((part) =>
       part.localName === "head" ? [...part.childNodes] : [renamed(part, "platen-body", part.childNodes)],

@@ -33,11 +33,10 @@ use super::{
     load_state::{DocumentState, LoadState, reach},
     navigations::{MAX_NAVIGATIONS, navigation_error},
     rendering::{JobContext, Rendering, unless_refused},
-    script, settle,
+    script, settle, site,
 };
 use crate::{
     begin_frames::FRAME_DURATION,
-    egress::JobEgress,
     error::JobError,
     job_progress::{Phase, PhaseGuard, Phases},
 };
@@ -87,7 +86,7 @@ async fn follow(
     let mut navigations = 0;
     let mut wait_ms = context.job.options.wait_for_timeout.get();
     loop {
-        arrive(rendering, (navigations == 0).then_some(context.egress.as_ref())).await?;
+        arrive(rendering, (navigations == 0).then_some(context)).await?;
         let before = rendering.load_state().document.number;
         drop(loading);
         let captured = capture(rendering, context.phases, &mut wait_ms).await;
@@ -123,12 +122,12 @@ async fn follow(
 }
 
 /// Waits for the milestone of the document, and loads it before that through `first`, if it is the first.
-async fn arrive(rendering: &mut Rendering<'_>, first: Option<&JobEgress>) -> Result<(), JobError> {
+async fn arrive(rendering: &mut Rendering<'_>, first: Option<&JobContext<'_>>) -> Result<(), JobError> {
     let Rendering { session, main_frame, job, .. } = *rendering;
     let (needed, mut state) = (AtomicU32::new(0), rendering.state.clone());
     let arrived = pin!(async {
-        if let Some(egress) = first {
-            load(session, main_frame, &job.source, egress, &mut state).await?;
+        if let Some(context) = first {
+            load(session, main_frame, context, &mut state).await?;
         }
         milestone_reached(session, main_frame, &mut state, job.options.wait_until, &needed).await
     });
@@ -202,28 +201,33 @@ const DELAYS_LOAD: &str = concat!("(", include_str!("delays_load.js"), ")()");
 async fn load(
     session: &Session,
     main_frame: &str,
-    source: &Source,
-    egress: &JobEgress,
+    context: &JobContext<'_>,
     state: &mut watch::Receiver<LoadState>,
 ) -> Result<(), JobError> {
     let before = state.borrow().document.number;
+    let &JobContext { job, site, egress, .. } = context;
     egress.page_started.set();
-    match source {
-        Source::Html(html) => {
-            let content = SetDocumentContentParams::new(main_frame.to_owned(), html.as_str());
-            session.call(&content).await?;
+    let url = match (&job.source, site) {
+        (Source::Html(html), None) => {
+            let markup = SetDocumentContentParams::new(main_frame.to_owned(), html.as_str());
+            session.call(&markup).await?;
+            None
         }
-        Source::Url(url) => {
-            let url = url.as_url();
-            let answer = session.call(&NavigateParams::new(url.as_str())).await?;
-            if let Some(failure) = answer.error_text.as_deref() {
-                // Lets the event handler process the events before this answer, which contain the redirects.
-                yield_now().await;
-                let host = url.host_str().unwrap_or_default();
-                if let Some(error) = navigation_error(failure, url, host, egress) {
-                    tracing::debug!(failure, "page could not be loaded");
-                    return Err(error);
-                }
+        (Source::Html(_), Some(site)) => {
+            site::intercept(session, Some(site), false)?;
+            Some(site.address())
+        }
+        (Source::Url(url), _) => Some(url.as_url()),
+    };
+    if let Some(url) = url {
+        let answer = session.call(&NavigateParams::new(url.as_str())).await?;
+        if let Some(failure) = answer.error_text.as_deref() {
+            // Lets the event handler process the events before this answer, which contain the redirects.
+            yield_now().await;
+            let host = url.host_str().unwrap_or_default();
+            if let Some(error) = navigation_error(failure, url, host, egress) {
+                tracing::debug!(failure, "page could not be loaded");
+                return Err(error);
             }
         }
     }

@@ -83,8 +83,11 @@ pub(super) async fn convert(
         return Ok(None);
     }
     texts.extend([HEADER, FOOTER].map(|element| (element, String::new())));
+    // As that of markup without an address.
+    let address = options.has_own_address().then_some("about:blank");
     let locale = options.environment.locale.as_ref().map_or("en-US", |locale| locale.as_str());
-    let mut script = EvaluateParams::new(format!("{CONVERT}({}, {})", json!(locale), json!(texts)));
+    let mut script =
+        EvaluateParams::new(format!("{CONVERT}({}, {}, {})", json!(locale), json!(texts), json!(address)));
     script.return_by_value = Some(true);
     let converted = session.call(&script).await?.result.value;
     let templates = converted

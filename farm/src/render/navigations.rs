@@ -6,12 +6,8 @@
 
 use std::time::Duration;
 
-use chromiumoxide_cdp::cdp::browser_protocol::{
-    fetch::{self, ContinueRequestParams, EventRequestPaused, FailRequestParams, RequestPattern},
-    network::{ErrorReason, ResourceType},
-    page::GetNavigationHistoryParams,
-};
-use platen_cdp::{CdpError, Event, Session};
+use chromiumoxide_cdp::cdp::browser_protocol::page::GetNavigationHistoryParams;
+use platen_cdp::{Event, Session};
 use platen_shared::refusal::Refusal;
 use tokio::time::sleep;
 use url::Url;
@@ -34,9 +30,9 @@ pub(super) struct Navigations {
 }
 
 impl Navigations {
-    /// `has_url` says that the job's document is the result of a navigation.
-    pub(super) fn new(has_url: bool) -> Self {
-        Self { left: MAX_NAVIGATIONS + u32::from(has_url), ..Self::default() }
+    /// `has_address` says that the job's document is the result of a navigation.
+    pub(super) fn new(has_address: bool) -> Self {
+        Self { left: MAX_NAVIGATIONS + u32::from(has_address), ..Self::default() }
     }
 
     /// Whether the main frame navigates after an event; `None` if the event is about something else.
@@ -67,8 +63,8 @@ impl Navigations {
         Some(self.left > 0 && (self.is_scheduled || self.is_requested || self.is_started))
     }
 
-    /// The main frame has a new document. Whether a navigation led to it: `document.open` and the markup of a job do not
-    /// navigate.
+    /// The main frame has a new document. Whether a navigation led to it: `document.open` and the markup of a job without an
+    /// address do not navigate.
     pub(super) fn committed(&mut self) -> bool {
         let navigated = self.is_started;
         self.left = self.left.saturating_sub(u32::from(navigated));
@@ -112,26 +108,6 @@ pub(super) async fn would_have_begun(session: &Session, main_frame: &str) {
     while answered < 2 {
         sleep(START_TIME).await;
         answered += u32::from(answers().await.is_ok());
-    }
-}
-
-/// Makes further navigations fail, so that the page's document stays as it is and finishes loading.
-pub(super) fn forbid(session: &Session) -> Result<(), CdpError> {
-    let documents = RequestPattern { resource_type: Some(ResourceType::Document), ..Default::default() };
-    session.send(&fetch::EnableParams { patterns: Some(vec![documents]), ..Default::default() })
-}
-
-/// Answers a request for a document after [`forbid`]. Frames may load theirs.
-pub(super) fn on_paused(
-    session: &Session,
-    main_frame: &str,
-    paused: &EventRequestPaused,
-) -> Result<(), CdpError> {
-    let id = paused.request_id.clone();
-    if paused.frame_id.inner() == main_frame {
-        session.send(&FailRequestParams::new(id, ErrorReason::Aborted))
-    } else {
-        session.send(&ContinueRequestParams::new(id))
     }
 }
 
@@ -188,7 +164,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{egress::Egress, job_progress::PageStarted, metrics::Metrics};
+    use crate::{
+        egress::{Egress, Trust},
+        job_progress::PageStarted,
+        metrics::Metrics,
+    };
 
     #[tokio::test]
     async fn each_network_error_has_its_refusal() {
@@ -203,7 +183,7 @@ mod tests {
         };
         let allowed = egress.job("", PageStarted::default(), &[]);
         let denied = egress.job("", PageStarted::default(), &[]);
-        denied.judge(&url).await.unwrap_err();
+        denied.judge(&url, Trust::Operator).await.unwrap_err();
         // If the connection was denied, errors that may follow from that have its reason.
         for (name, expected, may_be_denied) in [
             ("HTTP_RESPONSE_CODE_FAILURE", None, false),

@@ -38,7 +38,7 @@ use chromiumoxide_cdp::cdp::{
 };
 use futures::future::OptionFuture;
 use platen_cdp::{CdpError, Event, Events, Session};
-use platen_shared::refusal::Refusal;
+use platen_shared::{job::Source, refusal::Refusal};
 use tokio::{
     sync::watch,
     time::{Instant, interval_at},
@@ -52,6 +52,8 @@ use self::{
 use super::{
     load_state::{LoadState, PageActivity, PageRecords},
     navigations::{self, Navigations},
+    rendering::JobContext,
+    site::{self, Site},
 };
 use crate::{
     egress::JobEgress,
@@ -76,6 +78,7 @@ pub(super) struct PageEventHandler<'a> {
     /// caller must not learn the target of a redirect.
     job_host: Option<&'a str>,
     traffic: &'a JobEgress,
+    site: Option<&'a Site<'a>>,
     records: Arc<PageRecords>,
     state: watch::Sender<LoadState>,
     requests: OpenRequests,
@@ -85,19 +88,22 @@ pub(super) struct PageEventHandler<'a> {
 }
 
 impl<'a> PageEventHandler<'a> {
-    /// A handler for a page that shows an empty document, its load state, and what else it records. `job_host` is the
-    /// host of the job's URL.
+    /// A handler for a page that shows an empty document, its load state, and what else it records.
     pub(super) fn new(
         session: &'a Session,
         events: &'a mut Events,
         main_frame: &'a str,
         tainted: &'a mut bool,
         user_agent: &'a SetUserAgentOverrideParams,
-        job_host: Option<&'a str>,
-        traffic: &'a JobEgress,
+        &JobContext { job, site, egress, .. }: &JobContext<'a>,
     ) -> (Self, watch::Receiver<LoadState>, Arc<PageRecords>) {
+        let job_host = match &job.source {
+            Source::Url(url) => url.as_url().host_str(),
+            Source::Html(_) => None,
+        };
         let (state, watched) = watch::channel(LoadState::empty());
         let records = Arc::<PageRecords>::default();
+        records.page.lock().hidden_host = site.and_then(Site::hidden_host);
         let handler = Self {
             session,
             events,
@@ -105,12 +111,13 @@ impl<'a> PageEventHandler<'a> {
             tainted,
             user_agent,
             job_host,
-            traffic,
+            traffic: egress,
+            site,
             records: Arc::clone(&records),
             state,
             requests: OpenRequests::default(),
             document: None,
-            navigations: Navigations::new(job_host.is_some()),
+            navigations: Navigations::new(job.has_address()),
         };
         (handler, watched, records)
     }
@@ -174,9 +181,9 @@ impl<'a> PageEventHandler<'a> {
                 self.change_activity(|activity| activity.budget_expired = event.sequence);
             }
             // A worker whose session is unknown stays paused; the page may not need it.
-            EventAttachedToTarget::IDENTIFIER => event
-                .parse::<EventAttachedToTarget>()
-                .map_or(Ok(()), |worker| start_worker(self.session, worker.session_id, self.user_agent))?,
+            EventAttachedToTarget::IDENTIFIER => {
+                event.parse::<EventAttachedToTarget>().map_or(Ok(()), |worker| self.start_worker(worker))?;
+            }
             EventDetachedFromTarget::IDENTIFIER => {
                 if let Ok(detached) = event.parse::<EventDetachedFromTarget>() {
                     self.requests.end_of_worker(detached.session_id.as_ref());
@@ -184,7 +191,7 @@ impl<'a> PageEventHandler<'a> {
                 }
             }
             EventRequestPaused::IDENTIFIER => {
-                navigations::on_paused(self.session, self.main_frame, &event.parse()?)?;
+                self.on_paused(event.worker.as_deref(), &event.parse()?)?;
             }
             EventJavascriptDialogOpening::IDENTIFIER => self.on_dialog(event.parse().ok().as_ref())?,
             EventAnimationCreated::IDENTIFIER => self.change_activity(PageActivity::animation_began),
@@ -204,6 +211,27 @@ impl<'a> PageEventHandler<'a> {
             self.needs_real_time();
         }
         Ok(())
+    }
+
+    /// The page's session does not report the requests of shared and service workers.
+    fn start_worker(&self, worker: EventAttachedToTarget) -> Result<(), CdpError> {
+        if self.site.is_some() && worker.target_info.r#type != "worker" {
+            site::intercept(&self.session.worker_session(worker.session_id.clone()), self.site, false)?;
+        }
+        start_worker(self.session, worker.session_id, self.user_agent)
+    }
+
+    fn on_paused(&self, worker: Option<&str>, paused: &EventRequestPaused) -> Result<(), CdpError> {
+        let forbidden_in = self.navigations.are_over().then_some(self.main_frame);
+        match worker {
+            Some(worker) => site::on_paused(
+                &self.session.worker_session(worker.to_owned().into()),
+                self.site,
+                None,
+                paused,
+            ),
+            None => site::on_paused(self.session, self.site, forbidden_in, paused),
+        }
     }
 
     fn change_activity(&self, change: impl FnOnce(&mut PageActivity)) {
@@ -245,7 +273,7 @@ impl<'a> PageEventHandler<'a> {
                 let navigated = self.navigations.committed();
                 if navigated && self.navigations.are_over() {
                     *self.tainted = true;
-                    navigations::forbid(self.session)?;
+                    site::intercept(self.session, self.site, true)?;
                 }
                 let document = self.document.as_ref();
                 let document = document.filter(|it| it.id.inner() == event.loader_id.inner());

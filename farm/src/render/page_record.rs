@@ -44,6 +44,8 @@ pub(super) struct PageRecord {
     open: HashMap<String, SentLine>,
     /// Address of the main document.
     url: Option<String>,
+    /// The host that no text may show.
+    pub(super) hidden_host: Option<String>,
 }
 
 #[derive(Debug)]
@@ -78,7 +80,9 @@ impl PageRecord {
         let kept = self.first.iter().filter(|problem| problem.is_error()).count();
         if kept < MAX_PROBLEMS {
             let thrown = event.read::<Thrown>().map(|thrown| thrown.exception_details).unwrap_or_default();
-            self.first.push(Problem { kind: Kind::Error(thrown.exception_id), text: thrown.text() });
+            let kind = Kind::Error(thrown.exception_id);
+            self.first
+                .push(Problem { kind, text: cut(&self.without_host(thrown.text()), MAX_TEXT_CHARS).into() });
         }
     }
 
@@ -122,8 +126,17 @@ impl PageRecord {
         self.failed_requests += 1;
         let kept = self.first.iter().filter(|problem| !problem.is_error()).count();
         if kept < MAX_PROBLEMS {
-            self.first.push(Problem { kind: Kind::FailedRequest, text: line.text(reason) });
+            self.first.push(Problem {
+                kind: Kind::FailedRequest,
+                text: line.text(reason, |url| self.without_host(url)),
+            });
         }
+    }
+
+    /// A text without the origin and the host that it may not show.
+    fn without_host(&self, text: String) -> String {
+        let Some(host) = &self.hidden_host else { return text };
+        text.replace(&format!("https://{host}"), "").replace(host, "")
     }
 
     /// The main frame shows a document with this address.
@@ -169,13 +182,14 @@ impl PageRecord {
 
 impl SentLine {
     /// Method, address and reason, of which the address is cut.
-    fn text(&self, reason: &str) -> PageText {
+    fn text(&self, reason: &str, without_host: impl Fn(String) -> String) -> PageText {
         let method: String = clean(&self.method).take(MAX_METHOD_CHARS).collect();
         let mut url = self.url.clone();
         if let Ok(mut parsed) = Url::parse(&url) {
             without_credentials(&mut parsed);
             url = parsed.into();
         }
+        url = without_host(url);
         let room = MAX_TEXT_CHARS.saturating_sub(method.chars().count() + reason.chars().count() + 2);
         format!("{method} {} {reason}", cut(&url, room)).into()
     }
@@ -252,13 +266,13 @@ struct Exception {
 
 impl Details {
     /// The message of an `Error` with its name, or the value that is no `Error`.
-    fn text(self) -> PageText {
-        let Some(exception) = self.exception else { return cut(&self.text.0, MAX_TEXT_CHARS).into() };
+    fn text(self) -> String {
+        let Some(exception) = self.exception else { return self.text.0 };
         let value = exception.value.map(|value| {
             serde_json::from_str::<Lossy>(value.get()).map_or_else(|_| value.get().to_owned(), |text| text.0)
         });
         let description = exception.description.map(|text| text.0);
-        cut(&description.or(value).or(exception.subtype).unwrap_or(exception.r#type), MAX_TEXT_CHARS).into()
+        description.or(value).or(exception.subtype).unwrap_or(exception.r#type)
     }
 }
 

@@ -13,9 +13,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     },
     page::RemoveScriptToEvaluateOnNewDocumentParams,
 };
-use platen_shared::job::{
-    ColorScheme, MediaType, Output, RenderJob, RenderOptions, Source, StyleText, Viewport,
-};
+use platen_shared::job::{ColorScheme, MediaType, Output, RenderJob, RenderOptions, StyleText, Viewport};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -32,7 +30,7 @@ use crate::{
     page::{Page, Reader},
 };
 
-/// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns the CPU time of
+/// Sets the viewport and, for markup without an address, navigates to a new empty document; an address has its own document. Returns the CPU time of
 /// the page's scripts before the job, in seconds, and the job's header and footer. An empty page answers immediately unless its
 /// browser hangs.
 pub(super) async fn prepare(
@@ -44,7 +42,7 @@ pub(super) async fn prepare(
         set_overrides(page, &job.options, browser_version).await?;
         let set = page.session.start(&device_metrics(&job.options.viewport))?;
         let has_assets = page.proxy.is_used();
-        if has_assets || matches!(job.source, Source::Html(_)) {
+        if has_assets || !job.has_address() {
             page_lease::navigate_to_empty(page).await?;
         }
         if has_assets {

@@ -21,6 +21,7 @@ use tokio::{
 use super::{
     header_templates::HeaderTemplates,
     load_state::{LoadState, PageRecords},
+    site::Site,
     stall::{MAX_STEP_CPU, StallMeter, watch_frame},
 };
 use crate::{
@@ -43,6 +44,8 @@ pub(crate) enum Clock {
 #[derive(Clone, Copy)]
 pub(crate) struct JobContext<'a> {
     pub(crate) job: &'a RenderJob,
+    /// The address of its markup, if that has one.
+    pub(crate) site: Option<&'a Site<'a>>,
     pub(crate) egress: &'a Arc<JobEgress>,
     pub(crate) deadline: Instant,
     pub(crate) clock: Clock,

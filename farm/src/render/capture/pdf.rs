@@ -13,6 +13,7 @@ mod metadata;
 mod new_elements;
 mod object_streams;
 mod origins;
+mod own_links;
 mod parents;
 mod repeated;
 mod single_page;
@@ -202,7 +203,8 @@ async fn print(rendering: &mut Rendering<'_>, pdf: &PdfOptions, sheet: Sheet) ->
     rendering.header.is_printing = has_header;
     let printed = frame_loop::while_waiting(rendering, printing.reply()).await?;
     rendering.header.is_printing = false;
-    printed.into_file().map_err(|error| refused(error, pdf))?.ok_or(JobError::NoFile)
+    let file = printed.into_file().map_err(|error| refused(error, pdf))?.ok_or(JobError::NoFile)?;
+    Ok(if rendering.job.options.has_own_address() { own_links::removed(file) } else { file })
 }
 
 /// The refusal for an error of Chromium that the options cause.

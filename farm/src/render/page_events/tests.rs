@@ -5,10 +5,20 @@ use std::{
 
 use chromiumoxide_cdp::cdp::browser_protocol::target::SessionId;
 use platen_cdp::{BrowserPipes, Connection};
+use platen_shared::{
+    format::ImageFormat,
+    id::AccountId,
+    job::{ImageOptions, Output, RenderJob, RenderOptions},
+};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{egress::Egress, job_progress::PageStarted, metrics::Metrics, render::load_state::MAX_SCRIPTS};
+use crate::{
+    egress::Egress,
+    job_progress::{PageStarted, Phases},
+    metrics::Metrics,
+    render::{Clock, load_state::MAX_SCRIPTS},
+};
 
 /// What a handler has made of a sequence of events.
 struct Handled {
@@ -36,9 +46,21 @@ async fn handle(events: impl IntoIterator<Item = (&'static str, Value)>) -> Hand
     writing.await.unwrap();
     let traffic = Egress::new(Arc::default(), Arc::new(Metrics::new())).unwrap();
     let traffic = traffic.job("", PageStarted::default(), &[]);
+    let source = Source::Html("x".to_owned().try_into().unwrap());
+    let options = RenderOptions::new(Output::Image(ImageOptions::new(ImageFormat::Png)));
+    let job = RenderJob { account: AccountId::from_text("acc_test"), source, options };
+    let (deadline, phases) = (Instant::now(), Phases::default());
+    let context = JobContext {
+        job: &job,
+        site: None,
+        egress: &traffic,
+        deadline,
+        clock: Clock::Virtual,
+        phases: &phases,
+    };
     let (mut tainted, agent) = (false, SetUserAgentOverrideParams::new("x"));
     let (handler, state, _) =
-        PageEventHandler::new(&session, &mut queue, "F", &mut tainted, &agent, None, &traffic);
+        PageEventHandler::new(&session, &mut queue, "F", &mut tainted, &agent, &context);
     assert!(matches!(handler.run().await, JobError::Cdp(CdpError::PageGone)));
     let state = *state.borrow();
     drop((queue, session));
