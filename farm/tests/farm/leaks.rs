@@ -17,10 +17,10 @@ tests! {
 }
 
 /// Green if nothing of an earlier job is found, during the wait of the job too.
-const PROBE: &str = include_str!("leaks/probe.html");
+pub(crate) const PROBE: &str = include_str!("leaks/probe.html");
 
 /// Pages that leave everything that they can, without a request.
-const MESSY: &str = include_str!("leaks/messy.html");
+pub(crate) const MESSY: &str = include_str!("leaks/messy.html");
 
 /// Checks that the next page of an account has nothing of an earlier one.
 async fn is_clean(farm: &FarmProcess, account: &str) {

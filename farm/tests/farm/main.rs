@@ -26,6 +26,7 @@ mod killed;
 mod leaks;
 mod lifecycle;
 mod loading;
+mod markup_address;
 mod names;
 mod navigations;
 mod neighbours;
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         leaks::TESTS,
         lifecycle::TESTS,
         loading::TESTS,
+        markup_address::TESTS,
         names::TESTS,
         navigations::TESTS,
         neighbours::TESTS,

@@ -1,0 +1,226 @@
+//! Markup with an address: its files, and what it leaves to other jobs.
+
+use std::{fs, sync::Arc};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use platen_farm::Farm;
+use platen_harness::{http_proxy::HttpProxy, site::Reply};
+use platen_shared::refusal::Refusal;
+use serde_json::{Value, json};
+
+use crate::{
+    leaks::{MESSY, PROBE},
+    support::{
+        GREEN, Shared, expect_green, farm, file, green_if, html, middle, of, paged, pages, pdf_of,
+        site::GREEN_PICTURE, small, waiting, with,
+    },
+};
+
+tests! {
+    "markup with assets works as at an address of its own" => probes,
+    "markup with a base URL works as at that address" => probes_at_base,
+    "what is no asset comes from the network of the base URL" => network,
+    "a base URL is public although the operator allows its host" => not_public,
+    "no file shows the address that only its job has" => hidden,
+    "what fails in markup with assets is told without its address" => told,
+    "markup with an address navigates" => navigations,
+    "nothing of a base URL outlives its job" => leaks,
+}
+
+const PROBES: &str = include_str!("markup_address/probes.html");
+const FRAME: &str = "<!doctype html><meta charset=utf-8><body>frame";
+/// A name that only the settings of these tests resolve, at an address that is public.
+const HOST: &str = "base.test";
+const PUBLIC: &str = "1.1.1.1";
+
+fn assets() -> Value {
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><rect width='20' height='20' fill='green'/></svg>";
+    let font = fs::read("/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf").unwrap();
+    json!({
+        "css/style.css": { "text": "@import 'weight.css'; @font-face { font-family: Own; src: url(../font.ttf) } #styled { color: green; background: url(../img/green.svg) }" },
+        "css/weight.css": { "text": "#styled { font-weight: bold }" },
+        "font.ttf": { "content": BASE64_STANDARD.encode(font) },
+        "js/classic.js": { "text": "globalThis.classic = 'classic'" },
+        "js/module.js": { "text": "export { value } from './value.mjs'" },
+        "js/value.mjs": { "text": "export const value = 'module'" },
+        "js/worker.js": { "text": "importScripts('classic.js'); fetch('../data.bin').then(async it => postMessage(classic + ' ' + (await it.text()).replace('0', '') + '0'))" },
+        "js/module-worker.js": { "text": "import { value } from './module.js'; postMessage(value)" },
+        "js/shared-worker.js": { "text": "importScripts('classic.js'); onconnect = async ({ ports: [port] }) => { port.postMessage(classic + ' ' + await (await fetch('../data.bin')).text()) }" },
+        "img/green.svg": { "text": svg },
+        "frame.html": { "text": FRAME },
+        "data.json": { "text": "{\"a\":\"ü\"}" },
+        "data.bin": { "content": BASE64_STANDARD.encode("0123456789"), "mimeType": "text/csv; charset=utf-8" },
+        "noext": { "content": "" },
+        "%C3%BC.txt": { "text": "umlaut" },
+    })
+}
+
+/// Runs the probes in markup whose address is the value of an expression.
+async fn expect_probes(farm: &Farm, fields: Value, address: &str) {
+    let html = PROBES.replace("EXPECTED_BASE", address);
+    let fields = with(json!({ "html": html, "assets": assets(), "waitForFunction": "window.done" }), &fields);
+    let text = pdf_of(&file(farm, &paged(fields)).await).text().unwrap();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.starts_with("failed: ; "), "{text}");
+}
+
+async fn probes(shared: Arc<Shared>) {
+    let own = "/^https:\\/\\/[0-9a-f]{16}\\.document\\.invalid\\/$/.test(location) ? location.href : 'none'";
+    expect_probes(&shared.farm, json!({}), own).await;
+}
+
+/// A farm that reaches `HOST` at a public address, where a proxy has a site of these tests.
+async fn farm_with_base(proxy: &HttpProxy) -> Farm {
+    farm(|config| {
+        config.resolve = vec![format!("{HOST}={PUBLIC}").parse().unwrap()];
+        config.egress.proxy = Some(proxy.url().into());
+    })
+    .await
+}
+
+async fn probes_at_base(shared: Arc<Shared>) {
+    let proxy = HttpProxy::to(([127, 0, 0, 1], shared.site.port()).into()).await.unwrap();
+    let farm = farm_with_base(&proxy).await;
+    let base = format!("https://{HOST}/a/b%20c/index.html?d=e");
+    expect_probes(&farm, json!({ "baseUrl": format!("{base}#f") }), &format!("'{base}'")).await;
+    farm.shutdown().await;
+}
+
+async fn network(shared: Arc<Shared>) {
+    let proxy = HttpProxy::to(([127, 0, 0, 1], shared.site.port()).into()).await.unwrap();
+    let farm = farm_with_base(&proxy).await;
+    let base = format!("http://{HOST}/folder/page.html");
+    let job = |html: &str| {
+        small(json!({ "html": html, "baseUrl": base, "assets": { "green": { "text": "asset" } } }))
+    };
+    let picture = "<!doctype html><body style='margin:0;background:red'><img style='display:block;width:100vw;height:100vh' src='/base.svg'>";
+    shared.site.put("/base.svg", Reply::of("image/svg+xml", GREEN_PICTURE));
+    expect_green(&farm, &job(picture)).await;
+    let with_text = |path: &str, text: &str| {
+        let script = format!(
+            "<script>fetch('{path}').then(it => it.text()).then(it => document.body.style.background = it.includes('{text}') ? 'green' : 'red')</script>"
+        );
+        with(
+            json!({ "html": format!("<!doctype html><body>{script}") }),
+            &json!({ "baseUrl": base, "waitUntil": "networkidle", "assets": { "green": { "text": "asset" } } }),
+        )
+    };
+    expect_green(&farm, &small(with_text("green?a", "asset"))).await;
+    expect_green(&farm, &small(with_text("/green", "green"))).await;
+    expect_green(&farm, &small(with_text("page.html", "fetch("))).await;
+    farm.shutdown().await;
+}
+
+async fn not_public(shared: Arc<Shared>) {
+    let job = small(json!({ "html": "x", "baseUrl": shared.site.at("/") }));
+    let refusal = shared.render(&job).await.unwrap_err();
+    assert_eq!(refusal, Refusal::AddressNotPublic { host: "page.test".to_owned() });
+}
+
+async fn hidden(shared: Arc<Shared>) {
+    let html = "<!doctype html><title>Title</title><h1 id=a>Text</h1><a href=page.html>one</a> <a href='/'>two</a> <a href='#a'>three</a> \
+                <a href='https://example.com/x'>four</a> <svg width=9 height=9><a href='b?c'><rect width=9 height=9 /></a></svg>";
+    let header = "<style>.url { color: red }</style><p class='url a'></p>";
+    for options in [
+        json!({}),
+        json!({ "tagged": true, "outline": true }),
+        json!({ "singlePage": true }),
+        json!({ "pdfStandard": "pdf/a-2b" }),
+    ] {
+        let fields = json!({
+            "html": html, "assets": {}, "headerHtml": header, "metadata": { "date": "2026-11-27T06:34:51Z" },
+        });
+        let job = paged(with(fields, &options));
+        let found = shared.file(&job).await;
+        let document = lopdf::Document::load_mem(&found.bytes).unwrap();
+        let all = format!("{:?}", document.objects);
+        assert!(!String::from_utf8_lossy(&found.bytes).contains("document.invalid"), "{options}");
+        let links: Vec<String> = document
+            .objects
+            .values()
+            .filter_map(|object| object.as_dict().ok()?.get_deref(b"A", &document).ok()?.as_dict().ok())
+            .filter_map(|action| {
+                Some(String::from_utf8_lossy(action.get(b"URI").ok()?.as_str().ok()?).into_owned())
+            })
+            .collect();
+        assert_eq!(links, ["https://example.com/x"], "{options}: {all}");
+        let text = pdf_of(&found).text().unwrap();
+        assert!(text.contains("about:blank") && !text.contains("document.invalid"), "{text}");
+        assert!(found.bytes == shared.file(&job).await.bytes, "{options}: other bytes");
+    }
+}
+
+async fn told(shared: Arc<Shared>) {
+    let html = "<!doctype html><link rel=stylesheet href=absent.css><link rel=icon href=favicon.ico><img src=there.svg>\
+                <script>throw new Error(`at ${location.href} of ${location.host}`)</script>";
+    let fields = json!({ "html": html, "assets": { "there.svg": { "text": GREEN_PICTURE } } });
+    let file = shared.file(&small(fields.clone())).await;
+    assert_eq!((file.page.errors, file.page.failed_requests), (1, 1));
+    let refused =
+        shared.render(&small(with(fields, &json!({ "failOn": ["pageErrors", "failedRequests"] })))).await;
+    let Err(Refusal::FailOn { errors: 1, failed_requests: 1, first }) = refused else {
+        panic!("{refused:?}")
+    };
+    let mut texts: Vec<String> = first.0.iter().map(ToString::to_string).collect();
+    texts.sort();
+    assert_eq!(texts, ["Error: at / of ", "GET /absent.css 404"]);
+}
+
+async fn navigations(shared: Arc<Shared>) {
+    let frame = json!({ "frame.html": { "text": "<!doctype html><html style='background:green'>" } });
+    for script in [
+        "location = 'frame.html?a'",
+        "location.replace('/frame.html')",
+        "if (sessionStorage.a) document.documentElement.style.background = 'green'; else { sessionStorage.a = 1; location.reload() }",
+        "document.write('<form action=frame.html></form>'); document.forms[0].submit()",
+    ] {
+        let html = format!("<!doctype html><html style='background:red'><body><script>{script}</script>");
+        shared.expect_green(&small(json!({ "html": html, "assets": frame }))).await;
+    }
+    // One that never ends stays at a document.
+    let html =
+        "<!doctype html><html style='background:green'><script>onload = () => location.reload()</script>";
+    shared.expect_green(&small(json!({ "html": html, "assets": {} }))).await;
+}
+
+async fn leaks(shared: Arc<Shared>) {
+    let proxy = HttpProxy::to(([127, 0, 0, 1], shared.site.port()).into()).await.unwrap();
+    let farm = farm_with_base(&proxy).await;
+    let at_base = |html: &str| {
+        small(json!({ "html": html, "baseUrl": format!("https://{HOST}/"), "waitForTimeout": 200 }))
+    };
+    let left = "<script>
+        localStorage.leak = sessionStorage.leak = document.cookie = name = 'leak=1';
+        document.cookie = 'domain=1; domain=base.test; max-age=999';
+        indexedDB.open('leak');
+        caches.open('leak').then(it => it.put('/leak', new Response('leak')));
+        navigator.storage.getDirectory().then(it => it.getFileHandle('leak', { create: true }));
+        new SharedWorker('data:text/javascript,onconnect = it => it.ports[0].postMessage(self.leak = (self.leak ?? 0) + 1)', 'leak');
+        navigator.locks.request('leak', () => new Promise(() => {}));
+        const channel = new BroadcastChannel('leak'); setInterval(() => channel.postMessage('leak'), 5);
+        history.pushState('leak', '', '/leak');
+    </script>";
+    let is_clean = "!localStorage.length && !sessionStorage.length && !document.cookie && !name && history.length <= 2 && history.state === null";
+    let is_clean_later = "<script>(async () => {
+        const green = await indexedDB.databases().then(it => !it.length) && !(await caches.keys()).length
+            && !(await (await navigator.storage.getDirectory()).keys().next()).value && !(await navigator.locks.query()).held.length;
+        if (!green) document.documentElement.style.background = 'red';
+        new BroadcastChannel('leak').onmessage = () => document.documentElement.style.background = 'red';
+        new SharedWorker('data:text/javascript,onconnect = it => it.ports[0].postMessage(self.leak = (self.leak ?? 0) + 1)', 'leak').port.onmessage =
+            ({ data }) => { if (data !== 1) document.documentElement.style.background = 'red' };
+    })()</script>";
+    let probe = format!("{}{is_clean_later}", green_if(is_clean));
+    let messy = pages(MESSY).into_iter().chain([("storage", left)]);
+    for (name, page) in messy {
+        for account in ["one", "two"] {
+            file(&farm, &of("one", at_base(page))).await;
+            for probe in [&*probe, &PROBE.replace("history.length === 1", "history.length <= 2")] {
+                let found = file(&farm, &of(account, at_base(probe))).await;
+                assert_eq!(middle(&found), GREEN, "{name}, {account}: {probe}");
+            }
+        }
+    }
+    // Nor in a job without an address.
+    expect_green(&farm, &of("one", waiting(html(PROBE), 200.0))).await;
+    farm.shutdown().await;
+}
