@@ -58,6 +58,7 @@ fn value(kind: FieldKind) -> String {
             let names: Vec<_> = PdfStandard::NAMES.iter().map(|name| format!("`{name}`")).collect();
             format!("{}, or array of two", names.join(", "))
         }
+        FieldKind::Assets => "object of objects by path".to_owned(),
         FieldKind::Attachments => "array of objects".to_owned(),
         FieldKind::Texts { .. } => "array of strings".to_owned(),
         FieldKind::Protection => "object of `userPassword`, `ownerPassword`, `allow`".to_owned(),

@@ -85,7 +85,7 @@ pub fn request_schemas() -> Map<String, Value> {
 }
 
 /// The schemas of what a PDF has beyond its pages.
-fn document_schemas() -> [(String, Value); 3] {
+fn document_schemas() -> [(String, Value); 4] {
     let short = json!({ "type": "string", "maxLength": limits::MAX_METADATA_CHARS });
     let password = json!({ "type": "string", "maxLength": limits::MAX_PDF_PASSWORD_BYTES });
     [
@@ -103,6 +103,19 @@ fn document_schemas() -> [(String, Value); 3] {
                     "creator": short,
                     "language": { "type": "string", "minLength": 1, "maxLength": 100 },
                     "date": { "type": "string", "format": "date-time" },
+                },
+            }),
+        ),
+        (
+            "Asset".to_owned(),
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "description": "A file beside the markup, with either `content` (base64) or `text`.",
+                "properties": {
+                    "content": { "type": "string", "contentEncoding": "base64" },
+                    "text": { "type": "string" },
+                    "mimeType": { "type": "string", "pattern": "^[^/]+/[^/]+$" },
                 },
             }),
         ),
@@ -187,6 +200,11 @@ fn property(name: FieldName) -> Value {
             "type": "array",
             "items": { "$ref": "#/components/schemas/Attachment" },
             "maxItems": limits::MAX_ATTACHMENTS,
+        }),
+        FieldKind::Assets => json!({
+            "type": "object",
+            "additionalProperties": { "$ref": "#/components/schemas/Asset" },
+            "maxProperties": limits::MAX_ASSETS,
         }),
         FieldKind::Protection => json!({ "allOf": [{ "$ref": "#/components/schemas/Protection" }] }),
         FieldKind::Texts { max } => {

@@ -4,6 +4,8 @@
 //! not an object; the first repeated or unknown field in the order of the document; the fields in the
 //! order of the contract; rules that concern several fields.
 
+mod assets;
+mod field_kind;
 mod field_name;
 mod field_spec;
 mod formats;
@@ -24,8 +26,9 @@ use crate::{
     template::{self, FillError},
 };
 
+pub use field_kind::FieldKind;
 pub use field_name::{FieldName, FieldPath};
-pub use field_spec::{FieldKind, FieldSpec};
+pub use field_spec::FieldSpec;
 pub use formats::Formats;
 pub use invalid::InvalidRequest;
 use object::{Field, Object};
@@ -100,6 +103,15 @@ impl RenderRequest {
         let options = match endpoint {
             Endpoint::Render => {
                 let options = options.into_options()?;
+                let of_markup = [
+                    (FieldName::Assets, options.assets.is_some()),
+                    (FieldName::BaseUrl, options.base_url.is_some()),
+                ];
+                if let Some((field, _)) = of_markup.into_iter().find(|(_, is_given)| *is_given)
+                    && !matches!(subject, Subject::Source(Source::Html(_)))
+                {
+                    return Err(InvalidRequest::RequiredWith(FieldName::Html, field));
+                }
                 let host = match &subject {
                     Subject::Source(Source::Url(url)) => url.as_url().domain(),
                     _ => None,

@@ -94,6 +94,12 @@ fn value(name: FieldName) -> BoxedStrategy<Value> {
                 (name, content).prop_map(|(name, content)| json!({ "name": name, "content": content }));
             vec(file, 0..3).prop_map(Value::Array).boxed()
         }
+        FieldKind::Assets => {
+            let (path, name) = (select(vec!["a", "b/c", "../c"]), select(vec!["content", "text"]));
+            let file = (path, name, select(vec!["", "QQ==", "QR=="]))
+                .prop_map(|(path, name, content)| (path.to_owned(), json!({ name: content })));
+            vec(file, 0..3).prop_map(|files| files.into_iter().collect()).boxed()
+        }
         FieldKind::Protection => {
             (".{0,3}", select(vec![json!([]), json!(["copy", "fill"]), json!(["copy", "copy"])]))
                 .prop_map(|(password, allow)| json!({ "userPassword": password, "allow": allow }))

@@ -121,7 +121,8 @@ fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<Stri
         FieldKind::Standard => of_control(field.as_str())
             .map(|text| if text.contains(',') { array(&text) } else { string(&text) }),
         FieldKind::Texts { .. } => of_control(field.as_str()).map(|text| array(&text)),
-        FieldKind::Variables | FieldKind::Attachments => match of_control(field.as_str()) {
+        FieldKind::Variables | FieldKind::Attachments | FieldKind::Assets => match of_control(field.as_str())
+        {
             None => None,
             // The text is kept, because numbers keep their spelling.
             Some(text) => match serde_json::from_str::<&RawValue>(&text) {

@@ -232,7 +232,7 @@ fn input(field: FieldName, spec: &FieldSpec, name: &str) -> Input {
         }
         FieldKind::Margin if name.contains('.') => Input::Line { placeholder: "0".to_owned() },
         FieldKind::Margin => Input::Line { placeholder: "1cm".to_owned() },
-        FieldKind::Variables | FieldKind::Attachments => Input::Lines("json"),
+        FieldKind::Variables | FieldKind::Attachments | FieldKind::Assets => Input::Lines("json"),
         FieldKind::Standard => Input::Choice { names: STANDARDS, unset: "None".to_owned(), switch },
         FieldKind::Metadata => {
             let example = match name {
@@ -276,6 +276,7 @@ fn formats(formats: Formats) -> String {
 fn help(field: FieldName, spec: &FieldSpec) -> Vec<(bool, String)> {
     let here = match (field, spec.kind) {
         (_, FieldKind::Number { min, max, .. }) => format!(" From {min} to {max}."),
+        (_, FieldKind::Assets) => " Enter a JSON object.".to_owned(),
         (_, FieldKind::Attachments) => " Enter a JSON array.".to_owned(),
         (_, FieldKind::Texts { .. }) => " Separate them by commas.".to_owned(),
         (_, FieldKind::Protection) => {

@@ -68,6 +68,8 @@ pub enum FieldName {
     Attachments,
     InvoiceXml,
     Protection,
+    Assets,
+    BaseUrl,
     FailOn,
     BlockHosts,
 }
@@ -106,7 +108,7 @@ impl FieldName {
 
     /// The fields that a template keeps as its options. The others have content of one file, or secrets.
     pub fn of_template() -> impl Iterator<Item = Self> {
-        let excluded = [Self::Attachments, Self::InvoiceXml, Self::Protection];
+        let excluded = [Self::Attachments, Self::InvoiceXml, Self::Protection, Self::Assets];
         Self::options().filter(move |field| !excluded.contains(field))
     }
 

@@ -3,7 +3,7 @@
 
 use strum::VariantNames as _;
 
-use super::{FieldName, Formats};
+use super::{FieldKind, FieldName, Formats};
 use crate::{
     format::{OutputFormat, PaperSize, WaitUntil},
     job::{Animations, ColorScheme, MediaType, PageProblem},
@@ -21,52 +21,6 @@ pub struct FieldSpec {
     pub formats: Formats,
     /// What it does, in Markdown.
     pub description: &'static str,
-}
-
-/// The values of a field.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FieldKind {
-    /// `true` or `false`.
-    Boolean,
-    /// A string.
-    Text {
-        /// Minimum number of characters.
-        min_chars: usize,
-        /// Maximum number of characters, or of bytes of UTF-8 if the description says so.
-        max_chars: usize,
-    },
-    /// One of some strings.
-    Choice(&'static [&'static str]),
-    /// A number.
-    Number {
-        /// Minimum.
-        min: f64,
-        /// Maximum.
-        max: f64,
-        /// Only whole numbers.
-        whole: bool,
-    },
-    /// A number of CSS pixels, or a string with a unit.
-    Length,
-    /// A length, or an object of four lengths.
-    Margin,
-    /// An object of four numbers.
-    Clip,
-    /// An object of strings and numbers.
-    Variables,
-    /// An object of strings.
-    Metadata,
-    /// One of some strings, or an array of two.
-    Standard,
-    /// An array of objects of strings.
-    Attachments,
-    /// An object of strings and an array.
-    Protection,
-    /// An array of strings.
-    Texts {
-        /// Maximum number of strings.
-        max: usize,
-    },
 }
 
 const BOOLEAN: FieldSpec =
@@ -330,6 +284,16 @@ impl FieldName {
                  with all rights: at least one of them, at most 127 bytes of UTF-8 each. `allow` is an array of `print`, `copy`, \
                  `modify`, `annotate`, `fill` and `assemble`; without it only `print` is allowed. Excludes `pdfStandard` and \
                  `invoiceXml`. Not among the options of a template. With another format it is refused.",
+            ),
+            Self::Assets => FieldSpec { kind: FieldKind::Assets, default: None, ..BOOLEAN }.says(
+                "Files beside the markup, by path: at most 100, 20,971,520 bytes in all. Each has either a `content` (base64) or a \
+                 `text`, and may have a `mimeType` (without it that of the extension). A path is relative, without `..`, such as \
+                 `img/logo.png`. The page finds a file where its path leads to from the address of the markup: `baseUrl`, or one \
+                 that only this file has. Not with `url`, and not among the options of a template.",
+            ),
+            Self::BaseUrl => text(1, limits::MAX_URL_CHARS).says(
+                "Address of the markup, under the rules of `url`: the page is shown as if this address had answered with it. What it \
+                 asks for elsewhere comes from there, except `assets`. Its host must be public in any case. Not with `url`.",
             ),
             Self::FailOn => texts(PageProblem::VARIANTS.len()).says(
                 "What makes the request a 422: `pageErrors`, exceptions and rejected promises that nothing in the page handles; \

@@ -238,10 +238,19 @@ impl<'a> Field<'a> {
         (read.is_ok() || items.len() > max).then_some(items)
     }
 
+    /// Calls `visit` with the members of an object, whose names are the caller's, until it fails.
+    pub(super) fn each_member(
+        self,
+        rule: &str,
+        visit: impl FnMut(Cow<'a, str>, &'a RawValue) -> Result<(), InvalidRequest>,
+    ) -> Result<(), InvalidRequest> {
+        let Some(value) = self.value else { return Ok(()) };
+        each_member(value.get(), visit).map_err(|_| self.rule(rule))?
+    }
+
     pub(super) fn variables(self) -> Parsed<BTreeMap<String, String>> {
-        let Some(value) = self.value else { return Ok(None) };
         let mut variables = BTreeMap::new();
-        let read = each_member(value.get(), |name, value| {
+        self.each_member("must be an object of strings and numbers", |name, value| {
             if variables.len() == limits::MAX_VARIABLES {
                 return Err(self.rule(format!("must have at most {} entries", limits::MAX_VARIABLES)));
             }
@@ -259,9 +268,8 @@ impl<'a> Field<'a> {
                 None => Ok(()),
                 Some(_) => Err(self.rule(format!("holds \"{}\" twice", shortened(&name)))),
             }
-        });
-        read.map_err(|_| self.rule("must be an object of strings and numbers"))??;
-        Ok(Some(variables))
+        })?;
+        Ok(self.value.map(|_| variables))
     }
 
     pub(super) fn text(self, value: &'a RawValue) -> Result<Cow<'a, str>, InvalidRequest> {

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use strum::VariantNames as _;
 
 use super::{
+    assets::assets,
     field_name::{EXCLUSIVE, FieldName, FieldPath},
     invalid::{InvalidRequest, quoted},
     object::{Field, Object},
@@ -93,6 +94,8 @@ impl<'o> Options<'o> {
         pdf.document.attachments = attachments(field(FieldName::Attachments))?;
         pdf.document.invoice = field(FieldName::InvoiceXml).text_of()?;
         pdf.document.protection = protection(field(FieldName::Protection))?;
+        options.assets = assets(field(FieldName::Assets))?;
+        options.base_url = field(FieldName::BaseUrl).text_of()?;
         options.fail_on = fail_on(field(FieldName::FailOn))?;
         options.block_hosts = block_hosts(field(FieldName::BlockHosts))?;
 

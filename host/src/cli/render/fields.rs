@@ -49,9 +49,11 @@ impl Fields {
             FieldKind::Choice(names) => argument.value_name(names.join("|")),
             FieldKind::Length | FieldKind::Margin => argument.value_name("LENGTH"),
             FieldKind::Clip => argument.value_name("X,Y,WIDTH,HEIGHT"),
-            FieldKind::Variables | FieldKind::Metadata | FieldKind::Attachments | FieldKind::Protection => {
-                argument.value_name("JSON|@FILE")
-            }
+            FieldKind::Variables
+            | FieldKind::Metadata
+            | FieldKind::Attachments
+            | FieldKind::Assets
+            | FieldKind::Protection => argument.value_name("JSON|@FILE"),
             FieldKind::Standard => argument.value_name(PdfStandard::NAMES.join("|")),
             FieldKind::Text { .. } if is_content(name) => argument.value_name("TEXT|@FILE"),
             FieldKind::Texts { .. } => argument.value_name("TEXT,TEXT"),
@@ -79,7 +81,11 @@ impl Fields {
         let or_text = |value: Option<Value>| value.unwrap_or_else(|| text.into());
         let value = match name.spec().kind {
             // Unparsed, because numbers are inserted into a template as they are spelled.
-            FieldKind::Variables | FieldKind::Metadata | FieldKind::Attachments | FieldKind::Protection => {
+            FieldKind::Variables
+            | FieldKind::Metadata
+            | FieldKind::Attachments
+            | FieldKind::Assets
+            | FieldKind::Protection => {
                 return serde_json::from_str(&content)
                     .with_context(|| format!("--{} must be JSON", option(name)));
             }
@@ -118,8 +124,8 @@ fn option(name: FieldName) -> String {
 /// Whether the value is rather in a file than in an argument.
 fn is_content(name: FieldName) -> bool {
     use FieldName::{
-        Attachments, Css, FooterFirstHtml, FooterHtml, HeaderFirstHtml, HeaderHtml, InvoiceXml, Metadata,
-        Protection, Variables,
+        Assets, Attachments, Css, FooterFirstHtml, FooterHtml, HeaderFirstHtml, HeaderHtml, InvoiceXml,
+        Metadata, Protection, Variables,
     };
     matches!(
         name,
@@ -131,6 +137,7 @@ fn is_content(name: FieldName) -> bool {
             | Variables
             | Metadata
             | Attachments
+            | Assets
             | InvoiceXml
             | Protection
     )
