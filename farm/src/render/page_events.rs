@@ -53,7 +53,7 @@ use super::{
     load_state::{LoadState, PageActivity, PageRecords},
     navigations::{self, Navigations},
     rendering::JobContext,
-    site::{self, Site},
+    site::{self, Answers, Site},
 };
 use crate::{
     egress::JobEgress,
@@ -78,7 +78,7 @@ pub(super) struct PageEventHandler<'a> {
     /// caller must not learn the target of a redirect.
     job_host: Option<&'a str>,
     traffic: &'a JobEgress,
-    site: Option<&'a Site<'a>>,
+    answers: Answers<'a>,
     records: Arc<PageRecords>,
     state: watch::Sender<LoadState>,
     requests: OpenRequests,
@@ -112,7 +112,7 @@ impl<'a> PageEventHandler<'a> {
             user_agent,
             job_host,
             traffic: egress,
-            site,
+            answers: Answers::new(site),
             records: Arc::clone(&records),
             state,
             requests: OpenRequests::default(),
@@ -145,6 +145,11 @@ impl<'a> PageEventHandler<'a> {
                 Some(()) = OptionFuture::from(starting.as_mut()) => {
                     self.navigations.give_up();
                     self.state.send_modify(|state| state.navigation.give_up());
+                }
+                sent = self.answers.sent(self.session) => {
+                    if let Err(error) = sent {
+                        return error.into();
+                    }
                 }
                 _ = releasing.tick() => {
                     if let Err(error) = self.session.send(&ReleaseObjectGroupParams::new(CONSOLE)) {
@@ -191,7 +196,13 @@ impl<'a> PageEventHandler<'a> {
                 }
             }
             EventRequestPaused::IDENTIFIER => {
-                self.on_paused(event.worker.as_deref(), &event.parse()?)?;
+                let forbidden_in = self.navigations.are_over().then_some(self.main_frame);
+                self.answers.on_paused(
+                    self.session,
+                    event.worker.as_deref(),
+                    forbidden_in,
+                    &event.parse()?,
+                )?;
             }
             EventJavascriptDialogOpening::IDENTIFIER => self.on_dialog(event.parse().ok().as_ref())?,
             EventAnimationCreated::IDENTIFIER => self.change_activity(PageActivity::animation_began),
@@ -215,23 +226,14 @@ impl<'a> PageEventHandler<'a> {
 
     /// The page's session does not report the requests of shared and service workers.
     fn start_worker(&self, worker: EventAttachedToTarget) -> Result<(), CdpError> {
-        if self.site.is_some() && worker.target_info.r#type != "worker" {
-            site::intercept(&self.session.worker_session(worker.session_id.clone()), self.site, false)?;
+        if self.answers.site.is_some() && worker.target_info.r#type != "worker" {
+            site::intercept(
+                &self.session.worker_session(worker.session_id.clone()),
+                self.answers.site,
+                false,
+            )?;
         }
         start_worker(self.session, worker.session_id, self.user_agent)
-    }
-
-    fn on_paused(&self, worker: Option<&str>, paused: &EventRequestPaused) -> Result<(), CdpError> {
-        let forbidden_in = self.navigations.are_over().then_some(self.main_frame);
-        match worker {
-            Some(worker) => site::on_paused(
-                &self.session.worker_session(worker.to_owned().into()),
-                self.site,
-                None,
-                paused,
-            ),
-            None => site::on_paused(self.session, self.site, forbidden_in, paused),
-        }
     }
 
     fn change_activity(&self, change: impl FnOnce(&mut PageActivity)) {
@@ -273,7 +275,7 @@ impl<'a> PageEventHandler<'a> {
                 let navigated = self.navigations.committed();
                 if navigated && self.navigations.are_over() {
                     *self.tainted = true;
-                    site::intercept(self.session, self.site, true)?;
+                    site::intercept(self.session, self.answers.site, true)?;
                 }
                 let document = self.document.as_ref();
                 let document = document.filter(|it| it.id.inner() == event.loader_id.inner());

@@ -6,17 +6,18 @@
 //! Invariant: a page that has had such a document is closed after its job, so cookies, storage and caches of an address are gone
 //! with its browser context, also for the next job at the same address.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chromiumoxide_cdp::cdp::browser_protocol::{
     fetch::{
         ContinueRequestParams, EnableParams, EventRequestPaused, FailRequestParams, FulfillRequestParams,
-        HeaderEntry, RequestPattern,
+        FulfillRequestReturns, HeaderEntry, RequestId, RequestPattern,
     },
     network::{ErrorReason, ResourceType},
 };
-use platen_cdp::{CdpError, Session};
+use futures::future;
+use platen_cdp::{Call, CdpError, Session};
 use platen_shared::job::{Asset, AssetContent, RenderJob, Source, path_names};
 use url::Url;
 
@@ -81,69 +82,150 @@ impl<'a> Site<'a> {
     }
 
     /// The answer to a request; `None` if the network has it.
-    fn answer(&self, paused: &EventRequestPaused) -> Option<FulfillRequestParams> {
-        let (id, request) = (paused.request_id.clone(), &paused.request);
+    fn answer(&self, worker: Option<&str>, paused: &EventRequestPaused) -> Option<Answer<'a>> {
+        let request = &paused.request;
         let header = |name: &str| {
             let headers = request.headers.inner().as_object()?;
             headers.iter().find(|(its, _)| its.eq_ignore_ascii_case(name))?.1.as_str()
         };
         let url = Url::parse(&request.url).ok()?;
-        let host = url.host_str()?;
         let is_own = self.is_own
-            && host.strip_suffix(OWN_DOMAIN).is_some_and(|head| head.is_empty() || head.ends_with('.'));
-        let is_here = url.origin() == self.address.origin();
-        let found = if !is_here || header("service-worker").is_some() {
-            None
-        } else if url == self.address {
-            Some((STANDARD.encode(self.markup), "text/html; charset=utf-8".to_owned(), (200, None)))
+            && url
+                .host_str()?
+                .strip_suffix(OWN_DOMAIN)
+                .is_some_and(|head| head.is_empty() || head.ends_with('.'));
+        let is_of_service_worker = header("service-worker").is_some();
+        let is_here = url.origin() == self.address.origin() && !is_of_service_worker;
+        let content = if is_here && url == self.address {
+            Content::Markup(self.markup)
+        } else if let Some(asset) = self.assets.get(&path_names(url.path())).filter(|_| is_here) {
+            Content::Asset(asset, header("range").map(ToOwned::to_owned))
+        } else if is_own || is_of_service_worker {
+            Content::None
         } else {
-            self.assets.get(&path_names(url.path())).map(|asset| answer_with(asset, header("range")))
+            return None;
         };
-        match found {
-            Some((body, of_type, (status, range))) => {
-                let mut headers = vec![
-                    entry("content-type", of_type),
-                    // Chromium would keep the file for a later page of the address.
-                    entry("cache-control", "no-store".to_owned()),
-                    entry("access-control-allow-origin", "*".to_owned()),
-                    entry("accept-ranges", "bytes".to_owned()),
-                ];
-                headers.extend(range.map(|range| entry("content-range", range)));
-                let body = (request.method != "HEAD").then(|| body.into());
-                let answer = FulfillRequestParams::new(id, status);
-                Some(FulfillRequestParams { response_headers: Some(headers), body, ..answer })
-            }
-            None if is_own || header("service-worker").is_some() => {
-                let headers = vec![entry("access-control-allow-origin", "*".to_owned())];
-                Some(FulfillRequestParams {
-                    response_headers: Some(headers),
-                    ..FulfillRequestParams::new(id, 404)
-                })
-            }
-            None => None,
-        }
+        let has_body = request.method != "HEAD";
+        let worker = worker.map(ToOwned::to_owned);
+        Some(Answer { id: paused.request_id.clone(), worker, content, has_body })
     }
 }
 
-fn entry(name: &str, value: String) -> HeaderEntry {
-    HeaderEntry::new(name, value)
+/// The answers to the requests for a site. One is sent after the other, because a page can ask for a large file many times at
+/// once.
+#[derive(Debug)]
+pub(super) struct Answers<'a> {
+    pub(super) site: Option<&'a Site<'a>>,
+    waiting: VecDeque<Answer<'a>>,
+    sending: Option<Call<FulfillRequestReturns>>,
 }
 
-/// Body in base64, content type, status and `content-range` of an asset, of which a part may be asked for.
-fn answer_with(asset: &Asset, range: Option<&str>) -> (String, String, (i64, Option<String>)) {
-    let of_type = content_type(asset);
+impl<'a> Answers<'a> {
+    pub(super) fn new(site: Option<&'a Site<'a>>) -> Self {
+        Self { site, waiting: VecDeque::new(), sending: None }
+    }
+
+    /// Answers a request that was reported, of the page or a worker. `forbidden_in` is the main frame, if it may not navigate any
+    /// more; frames may load their documents.
+    pub(super) fn on_paused(
+        &mut self,
+        session: &Session,
+        worker: Option<&str>,
+        forbidden_in: Option<&str>,
+        paused: &EventRequestPaused,
+    ) -> Result<(), CdpError> {
+        let id = paused.request_id.clone();
+        if paused.resource_type == ResourceType::Document && forbidden_in == Some(paused.frame_id.inner()) {
+            return session.send(&FailRequestParams::new(id, ErrorReason::Aborted));
+        }
+        match self.site.and_then(|site| site.answer(worker, paused)) {
+            Some(answer) if self.sending.is_none() => {
+                self.sending = Some(answer.send(session)?);
+                Ok(())
+            }
+            Some(answer) => {
+                self.waiting.push_back(answer);
+                Ok(())
+            }
+            None => session_of(session, worker).send(&ContinueRequestParams::new(id)),
+        }
+    }
+
+    /// Completes when an answer has been sent and the next one begins. Safe to cancel.
+    pub(super) async fn sent(&mut self, session: &Session) -> Result<(), CdpError> {
+        let Some(sending) = &mut self.sending else { return future::pending().await };
+        // A request that the page has given up is refused.
+        let _ = sending.await;
+        self.sending = self.waiting.pop_front().map(|answer| answer.send(session)).transpose()?;
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct Answer<'a> {
+    id: RequestId,
+    /// The session of the worker that reports the request; `None` if it is the page's.
+    worker: Option<String>,
+    content: Content<'a>,
+    has_body: bool,
+}
+
+#[derive(Debug)]
+enum Content<'a> {
+    /// A 404.
+    None,
+    Markup(&'a str),
+    /// A file, or the range of it that is asked for.
+    Asset(&'a Asset, Option<String>),
+}
+
+impl Answer<'_> {
+    fn send(self, session: &Session) -> Result<Call<FulfillRequestReturns>, CdpError> {
+        let (body, of_type, (status, range)) = match self.content {
+            Content::None => (String::new(), None, (404, None)),
+            Content::Markup(markup) => {
+                (STANDARD.encode(markup), Some("text/html; charset=utf-8".to_owned()), (200, None))
+            }
+            Content::Asset(asset, range) => {
+                let (body, status_and_range) = part_of(asset, range.as_deref());
+                (body, Some(content_type(asset)), status_and_range)
+            }
+        };
+        let headers = [
+            ("content-type", of_type),
+            // Chromium would keep the file for a later page of the address.
+            ("cache-control", Some("no-store".to_owned())),
+            ("access-control-allow-origin", Some("*".to_owned())),
+            ("accept-ranges", Some("bytes".to_owned())),
+            ("content-range", range),
+        ];
+        let headers = headers.into_iter().filter_map(|(name, value)| Some(HeaderEntry::new(name, value?)));
+        session_of(session, self.worker.as_deref()).start(&FulfillRequestParams {
+            response_headers: Some(headers.collect()),
+            body: self.has_body.then(|| body.into()),
+            ..FulfillRequestParams::new(self.id, status)
+        })
+    }
+}
+
+fn session_of(page: &Session, worker: Option<&str>) -> Session {
+    worker.map_or_else(|| page.clone(), |worker| page.worker_session(worker.to_owned().into()))
+}
+
+/// Body in base64, status and `content-range` of an asset, of which a range may be asked for.
+fn part_of(asset: &Asset, range: Option<&str>) -> (String, (i64, Option<String>)) {
     let encoded = match &asset.content {
         AssetContent::Base64(content) => content.as_str().to_owned(),
         AssetContent::Text(text) => STANDARD.encode(text.as_str()),
     };
-    let Some(range) = range else { return (encoded, of_type, (200, None)) };
+    let Some(range) = range else { return (encoded, (200, None)) };
     let bytes = STANDARD.decode(&encoded).unwrap_or_default();
     match part(range, bytes.len()) {
-        None => (encoded, of_type, (200, None)),
-        Some(Err(())) => (String::new(), of_type, (416, Some(format!("bytes */{}", bytes.len())))),
+        None => (encoded, (200, None)),
+        Some(Err(())) => (String::new(), (416, Some(format!("bytes */{}", bytes.len())))),
         Some(Ok((first, last))) => {
             let range = format!("bytes {first}-{last}/{}", bytes.len());
-            (STANDARD.encode(&bytes[first..=last]), of_type, (206, Some(range)))
+            (STANDARD.encode(&bytes[first..=last]), (206, Some(range)))
         }
     }
 }
@@ -182,24 +264,6 @@ pub(super) fn intercept(
     let mut patterns = site.map(Site::patterns).unwrap_or_default();
     patterns.extend(forbids_documents.then_some(documents));
     session.send(&EnableParams { patterns: Some(patterns), ..Default::default() })
-}
-
-/// Answers a request that was reported. `forbidden_in` is the main frame, if it may not navigate any more; frames may load their
-/// documents.
-pub(super) fn on_paused(
-    session: &Session,
-    site: Option<&Site<'_>>,
-    forbidden_in: Option<&str>,
-    paused: &EventRequestPaused,
-) -> Result<(), CdpError> {
-    let id = paused.request_id.clone();
-    if paused.resource_type == ResourceType::Document && forbidden_in == Some(paused.frame_id.inner()) {
-        return session.send(&FailRequestParams::new(id, ErrorReason::Aborted));
-    }
-    match site.and_then(|site| site.answer(paused)) {
-        Some(answer) => session.send(&answer),
-        None => session.send(&ContinueRequestParams::new(id)),
-    }
 }
 
 #[cfg(test)]

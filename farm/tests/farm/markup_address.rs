@@ -4,15 +4,15 @@ use std::{fs, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use platen_farm::Farm;
-use platen_harness::{http_proxy::HttpProxy, site::Reply};
+use platen_harness::{http_proxy::HttpProxy, procfs, site::Reply};
 use platen_shared::refusal::Refusal;
 use serde_json::{Value, json};
 
 use crate::{
     leaks::{MESSY, PROBE},
     support::{
-        GREEN, Shared, expect_green, farm, file, green_if, html, middle, of, paged, pages, pdf_of,
-        site::GREEN_PICTURE, small, waiting, with,
+        GREEN, Shared, expect_green, farm, farm_process::FarmProcess, file, green_if, html, middle, of,
+        paged, pages, pdf_of, site::GREEN_PICTURE, small, waiting, with,
     },
 };
 
@@ -24,6 +24,7 @@ tests! {
     "no file shows the address that only its job has" => hidden,
     "what fails in markup with assets is told without its address" => told,
     "markup with an address navigates" => navigations,
+    "a file that is asked for many times fills no memory" => repeated,
     "nothing of a base URL outlives its job" => leaks,
 }
 
@@ -181,6 +182,28 @@ async fn navigations(shared: Arc<Shared>) {
     let html =
         "<!doctype html><html style='background:green'><script>onload = () => location.reload()</script>";
     shared.expect_green(&small(json!({ "html": html, "assets": {} }))).await;
+}
+
+async fn repeated(_: Arc<Shared>) {
+    const TIMES: u64 = 40;
+    const BYTES: usize = 2_000_000;
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    // Chromium reports all of them at once.
+    let script = format!(
+        "const all = Array.from({{ length: {TIMES} }}, () => fetch('large').then(it => it.body.cancel())); \
+         Promise.all(all).then(() => {{ window.done = true; document.documentElement.style.background = 'green' }})"
+    );
+    let job = |script: &str| {
+        let html = format!("<!doctype html><html style='background:red'><script>{script}</script>");
+        let large = json!({ "large": { "text": "x".repeat(BYTES) } });
+        small(json!({ "html": html, "assets": large, "waitForFunction": "window.done" }))
+    };
+    farm.file(&job("window.done = true")).await;
+    let before = procfs::memory(farm.pid(), "VmHWM").unwrap();
+    farm.expect_green(&job(&script)).await;
+    let growth = procfs::memory(farm.pid(), "VmHWM").unwrap() - before;
+    assert!(growth < TIMES * BYTES as u64 / 4, "{growth} bytes");
+    farm.end().await;
 }
 
 async fn leaks(shared: Arc<Shared>) {
