@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use platen_harness::{client::ErrorBody, operator::Operator};
 use platen_shared::{
     job::{Output, Source},
@@ -28,6 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
             "template/keeps_its_options_or_takes_new_ones",
             keeps_its_options_or_takes_new_ones,
         ),
+        Case::any_template("template/largest_assets", largest_assets),
         Case::any_template("template/same_file_with_its_options_or_those_of_the_request", same_file),
     ]
 }
@@ -206,6 +208,27 @@ async fn largest(stage: Stage) -> Result<()> {
     html.extend(std::iter::repeat_n('x', limits::MAX_HTML_BYTES - html.len()));
     let expected = html.replace("{{ a }}", "1");
     filled(&stage, &html, json!({ "a": 1 }), &expected).await
+}
+
+/// Beside the largest files, of markup and of a template.
+async fn largest_assets(stage: Stage) -> Result<()> {
+    let target = stage.target().await?;
+    let style = "body { visibility: hidden }";
+    let large = BASE64_STANDARD.encode(vec![b'x'; limits::MAX_ASSET_BYTES - style.len()]);
+    let assets = |large: &str| json!({ "large": { "content": large }, "style.css": { "text": style } });
+    let html = "<link rel=stylesheet href=style.css><p>Text";
+    let render = async |large: &str| {
+        let body = json!({ "html": html, "format": "pdf", "assets": assets(large) });
+        target.post(RENDER, body.to_string()).send().await
+    };
+    let text = Pdf::parse(render(&large).await?.file("application/pdf")?)?.text()?;
+    ensure!(text.trim().is_empty(), "{text}");
+    let message = "\"assets\" must have at most 20971520 bytes in all";
+    render(&format!("QUFB{large}")).await?.error(400, message)?;
+    let mut body = fixture(&target, &json!({ "customer": "a", "total": 1, "markup": "" }));
+    body["assets"] = assets(&large);
+    target.render_template(&body).send().await?.file("application/pdf")?;
+    Ok(())
 }
 
 async fn filled_with_nothing(stage: Stage) -> Result<()> {
