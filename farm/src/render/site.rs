@@ -41,11 +41,11 @@ impl<'a> Site<'a> {
     /// The address of a job's markup; `None` if it has none.
     pub(crate) fn of(job: &'a RenderJob) -> Option<Self> {
         let Source::Html(markup) = &job.source else { return None };
-        let options = &job.options;
-        if options.assets.is_none() && options.base_url.is_none() {
+        if !job.has_address() {
             return None;
         }
-        let is_own = options.base_url.is_none();
+        let options = &job.options;
+        let is_own = options.has_own_address();
         let mut address = match &options.base_url {
             Some(url) => url.as_url().clone(),
             None => Url::parse(&format!("https://{:016x}.{OWN_DOMAIN}/", rand::random::<u64>())).ok()?,

@@ -22,7 +22,7 @@ tests! {
     "what is no asset comes from the network of the base URL" => network,
     "a base URL is public although the operator allows its host" => not_public,
     "no file shows the address that only its job has" => hidden,
-    "what fails in markup with assets is told without its address" => told,
+    "texts about failures in markup with assets do not have its address" => told,
     "markup with an address navigates" => navigations,
     "a file that is asked for many times fills no memory" => repeated,
     "nothing of a base URL outlives its job" => leaks,

@@ -18,9 +18,9 @@ tests! {
     "errors of frames are counted" => errors_of_frames,
     "errors without end, and hostile ones, do no harm" => hostile_errors,
     "equal jobs of a page that is used again have equal counts" => equal_jobs,
-    "each way to lose a part is told, and refused on request" => lost_parts,
+    "each way to lose a part is counted, and refused on request" => lost_parts,
     "a refusal names the first error of its page" => first_error,
-    "the address of the document is told" => address,
+    "a file of a URL has the address of its document" => address,
     "the sheets of a PDF are counted" => sheets,
 }
 
