@@ -10,7 +10,7 @@ use lopdf::{
     dictionary,
 };
 
-use super::texts::{MAX_FORM_DEPTH, Mark, property};
+use super::texts::{MAX_FORM_DEPTH, Mark, form_resources, property};
 use crate::error::JobError;
 
 /// What differs from the tags of the browser.
@@ -27,27 +27,36 @@ pub(super) fn mark(document: &mut Document, changes: &Changes) -> Result<(), Job
     let mut seen = HashSet::new();
     let mut forms = Vec::new();
     for page in document.page_iter().collect::<Vec<_>>() {
-        let drawn = x_objects(document, document.get_page_resources(page)?.0);
-        let marked = marked(document, (page, &document.get_page_content(page)), &drawn, &mut seen, changes)?;
-        add_copies(document, page, marked.copies)?;
-        forms.extend(marked.forms);
-        if let Some(content) = marked.content {
-            document.change_page_content(page, content)?;
-        }
+        forms.extend(mark_stream(document, page, &mut seen, changes)?);
     }
     while let Some(form) = forms.pop() {
-        let stream = document.get_object(form)?.as_stream()?;
-        let drawn = x_objects(document, resources(document, &stream.dict));
-        let marked = marked(document, (form, &stream.get_plain_content()?), &drawn, &mut seen, changes)?;
-        add_copies(document, form, marked.copies)?;
-        forms.extend(marked.forms);
-        if let Some(content) = marked.content {
-            let stream = document.get_object_mut(form)?.as_stream_mut()?;
-            stream.set_plain_content(content);
-            stream.compress()?;
-        }
+        forms.extend(mark_stream(document, form, &mut seen, changes)?);
     }
     Ok(())
+}
+
+/// Marks the content of a page or a form, and returns the forms with tags that it draws first.
+fn mark_stream(
+    document: &mut Document,
+    owner: ObjectId,
+    seen: &mut HashSet<ObjectId>,
+    changes: &Changes,
+) -> Result<Vec<ObjectId>, JobError> {
+    let (resources, content) = match document.get_object(owner)? {
+        Object::Stream(form) => (form_resources(document, form), form.get_plain_content()?),
+        _ => (document.get_page_resources(owner)?.0, document.get_page_content(owner)),
+    };
+    let marked = marked(document, (owner, &content), &x_objects(document, resources), seen, changes)?;
+    add_copies(document, owner, marked.copies)?;
+    if let Some(content) = marked.content {
+        if let Object::Stream(form) = document.get_object_mut(owner)? {
+            form.set_plain_content(content);
+            form.compress()?;
+        } else {
+            document.change_page_content(owner, content)?;
+        }
+    }
+    Ok(marked.forms)
 }
 
 /// A stream with its marks.
@@ -150,7 +159,7 @@ fn add_copies(
 ) -> Result<(), JobError> {
     for (name, form) in copies {
         let mut copy = document.get_object(form)?.as_stream()?.clone();
-        let mut drawn = x_objects(document, resources(document, &copy.dict)).into_values();
+        let mut drawn = x_objects(document, form_resources(document, &copy)).into_values();
         if drawn.any(|form| is_tagged(document, form, 0)) {
             return Err(JobError::standard_not_met("an effect in a mask prints a text twice"));
         }
@@ -180,13 +189,9 @@ fn is_tagged(document: &Document, form: ObjectId, depth: usize) -> bool {
     let Ok(form) = document.get_object(form).and_then(Object::as_stream) else { return false };
     form.dict.has(b"StructParents")
         || depth < MAX_FORM_DEPTH
-            && x_objects(document, resources(document, &form.dict))
+            && x_objects(document, form_resources(document, form))
                 .into_values()
                 .any(|form| is_tagged(document, form, depth + 1))
-}
-
-fn resources<'a>(document: &'a Document, form: &'a Dictionary) -> Option<&'a Dictionary> {
-    form.get_deref(b"Resources", document).and_then(Object::as_dict).ok()
 }
 
 /// The images and forms that a stream can draw.

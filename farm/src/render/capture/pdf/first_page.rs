@@ -20,7 +20,7 @@ use platen_shared::{
     refusal::Refusal,
 };
 
-use super::{super::page_scripts::disable_scripts, emulate_print};
+use super::{super::page_scripts::disable_scripts, emulate_print, texts::form_resources};
 use crate::{
     error::JobError,
     render::{animations, header_templates::MARK_SIZE, rendering::Rendering, resources, static_page},
@@ -160,12 +160,9 @@ impl PageText<'_> {
                             .get(b"Subtype")
                             .and_then(Object::as_name)
                             .is_ok_and(|kind| kind == b"Form")
+                        && self.read(&form.get_plain_content()?, form_resources(self.document, form))?
                     {
-                        let resources = form.dict.get_deref(b"Resources", self.document);
-                        let resources = resources.and_then(Object::as_dict).ok();
-                        if self.read(&form.get_plain_content()?, resources)? {
-                            return Ok(true);
-                        }
+                        return Ok(true);
                     }
                 }
                 _ => {}

@@ -100,7 +100,7 @@ fn link_around(
         b"Link" => return Ok(element),
         // Its text takes the place of its content, and would take that of the link.
         b"Figure" => {
-            let link = new_element(document, parent, vec![element.into()]);
+            let link = tree::new_element(document, "Link", parent, vec![element.into()]);
             tree::replace(document, parent, element, Some(link))?;
             let figure = document.get_dictionary_mut(element)?;
             figure.set("P", link);
@@ -112,7 +112,7 @@ fn link_around(
     }
     let marks: Vec<Mark> = content.iter().filter_map(|kid| tree::mark(dictionary, kid)).collect();
     let inner: Vec<ObjectId> = content.iter().filter_map(|kid| kid.as_reference().ok()).collect();
-    let link = new_element(document, element, content);
+    let link = tree::new_element(document, "Link", element, content);
     for mark in marks {
         parents.set(document, mark, Some(link));
     }
@@ -125,10 +125,6 @@ fn link_around(
     document.get_dictionary_mut(element)?.set("K", vec![link.into()]);
     refer(document, link, references, parents)?;
     Ok(link)
-}
-
-fn new_element(document: &mut Document, parent: ObjectId, kids: Vec<Object>) -> ObjectId {
-    document.add_object(dictionary! { "Type" => "StructElem", "S" => "Link", "P" => parent, "K" => kids })
 }
 
 /// Lets an element refer to annotations.
@@ -173,7 +169,7 @@ fn new_link(
     let link = if tree::kind(document, &parent.into()) == Some(b"Link") {
         parent
     } else {
-        let link = new_element(document, parent, Vec::new());
+        let link = tree::new_element(document, "Link", parent, Vec::new());
         tree::replace(document, parent, spans[0], Some(link))?;
         document.get_dictionary_mut(spans[0])?.set("P", link);
         push(document, link, vec![spans[0].into()])?;

@@ -93,7 +93,7 @@ impl NewElements {
         let within = match parent {
             Parent::In(within) | Parent::Beside(within, ..) => within,
         };
-        let id = document.add_object(dictionary! { "Type" => "StructElem", "S" => kind, "P" => within });
+        let id = tree::new_element(document, kind, within, Vec::new());
         match parent {
             Parent::In(within) => self.kids.entry(within).or_default().push(id.into()),
             Parent::Beside(within, beside, is_after) => self.insertions.add(within, beside, is_after, id),

@@ -100,7 +100,7 @@ struct Numbered {
 }
 
 /// The number of a page, and where a text begins on it.
-type Place = (usize, (i64, i64));
+type PagePoint = (usize, (i64, i64));
 
 /// The elements of the page, which have numbers in the order of the document, and the texts of its second file.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub(super) struct Origins {
     /// The last one in each element.
     last: Vec<usize>,
     /// The colours of the texts at a place of a page.
-    colors: HashMap<Place, Vec<Option<u32>>>,
+    colors: HashMap<PagePoint, Vec<Option<u32>>>,
     has_header: bool,
 }
 

@@ -11,6 +11,7 @@ use super::{
     metadata::{self, Property, Schema},
     origins::Reading,
     structure,
+    texts::form_resources,
 };
 use crate::error::JobError;
 
@@ -116,9 +117,9 @@ fn check_glyphs(document: &Document) -> Result<(), JobError> {
         check_content(document, &document.get_page_content(page), fonts)?;
     }
     for form in document.objects.values().filter_map(|object| object.as_stream().ok()) {
-        let resources = form.dict.get_deref(b"Resources", document).and_then(Object::as_dict);
-        if let Ok(resources) = resources {
-            check_content(document, &form.get_plain_content()?, Some(resources))?;
+        let resources = form_resources(document, form);
+        if resources.is_some() {
+            check_content(document, &form.get_plain_content()?, resources)?;
         }
     }
     Ok(())

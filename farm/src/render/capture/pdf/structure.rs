@@ -182,8 +182,7 @@ fn wrapped(
     kind: &str,
     kids: Vec<Object>,
 ) -> lopdf::Result<Object> {
-    let element = document
-        .add_object(dictionary! { "Type" => "StructElem", "S" => kind, "P" => parent, "K" => kids.clone() });
+    let element = tree::new_element(document, kind, parent, kids.clone());
     for kid in kids {
         document.get_dictionary_mut(kid.as_reference()?)?.set("P", element);
     }

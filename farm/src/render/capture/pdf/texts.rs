@@ -210,7 +210,7 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let own = form.dict.get(b"Matrix").and_then(Object::as_array).ok().and_then(|it| numbers(it));
-        let resources = form.dict.get_deref(b"Resources", self.document).and_then(Object::as_dict).ok();
+        let resources = form_resources(self.document, form);
         let stream = Stream { page: within.page, id, resources, mark, depth: within.depth + 1 };
         self.stream(&stream, &form.get_plain_content()?, own.map_or(matrix, |own| product(&own, &matrix)))
     }
@@ -243,6 +243,11 @@ fn rgb(components: [f64; 3]) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a byte")]
     let byte = |component: f64| (component.clamp(0.0, 1.0) * 255.0).round() as u32;
     components.into_iter().fold(0, |color, component| color << 8 | byte(component))
+}
+
+/// What a form can draw with.
+pub(super) fn form_resources<'a>(document: &'a Document, form: &'a lopdf::Stream) -> Option<&'a Dictionary> {
+    form.dict.get_deref(b"Resources", document).and_then(Object::as_dict).ok()
 }
 
 fn resource(

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lopdf::{Dictionary, Document, Object, ObjectId, decode_text_string};
+use lopdf::{Dictionary, Document, Object, ObjectId, decode_text_string, dictionary};
 
 use super::texts::Mark;
 
@@ -95,6 +95,16 @@ pub(super) fn own_text(document: &Document, element: ObjectId) -> Option<String>
     let element = document.get_dictionary(element).ok()?;
     let texts = ["Alt", "ActualText"].iter().filter_map(|key| element.get(key.as_bytes()).ok());
     texts.filter_map(|text| decode_text_string(text).ok()).find(|text| !text.trim().is_empty())
+}
+
+/// Adds an element, of which its parent does not know yet.
+pub(super) fn new_element(
+    document: &mut Document,
+    kind: &str,
+    parent: ObjectId,
+    kids: Vec<Object>,
+) -> ObjectId {
+    document.add_object(dictionary! { "Type" => "StructElem", "S" => kind, "P" => parent, "K" => kids })
 }
 
 /// Puts another element in the place of one, or none.
