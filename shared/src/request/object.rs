@@ -13,6 +13,7 @@ use super::{
     FieldKind,
     field_name::{FieldName, FieldPath},
     invalid::{InvalidRequest, quoted, shortened},
+    other_services,
 };
 use crate::{length::Length, limits, template};
 
@@ -145,7 +146,8 @@ type Parsed<T> = Result<Option<T>, InvalidRequest>;
 impl<'a> Field<'a> {
     /// The error of a value that breaks a rule.
     pub(super) fn rule(self, rule: impl fmt::Display) -> InvalidRequest {
-        InvalidRequest::Rule { field: self.name, rule: rule.to_string() }
+        let hint = self.value.and_then(|value| other_services::hint(self.name, value.get()));
+        InvalidRequest::Rule { field: self.name, rule: format!("{rule}{}", hint.unwrap_or_default()) }
     }
 
     pub(super) fn required(self) -> Result<Self, InvalidRequest> {

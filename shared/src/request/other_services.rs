@@ -1,4 +1,10 @@
-//! Names that other services and tools have for what a request of theirs can say, and what there is in their place.
+//! Names and values that other services and tools have for what a request of theirs can say, and what there is in their place.
+
+use super::{
+    field_kind::FieldKind,
+    field_name::{FieldName, FieldPath},
+};
+use crate::format::PaperSize;
 
 /// What replaces a field of another service; `None` if no such field is known. Case, `_` and `-` do not matter.
 ///
@@ -7,6 +13,30 @@ pub(super) fn replacement(name: &str) -> Option<&'static str> {
     let plain: String =
         name.chars().filter(|it| !matches!(it, '_' | '-')).map(|it| it.to_ascii_lowercase()).collect();
     REPLACEMENTS.iter().find(|(names, _)| names.contains(&&*plain)).map(|(_, text)| *text)
+}
+
+/// What to send in place of a value that another service accepts in a field of the same name: the end of the message for a
+/// value that is refused. `json` is the value.
+pub(super) fn hint(path: FieldPath, json: &str) -> Option<&'static str> {
+    if path != path.field.into() {
+        return None;
+    }
+    let text = json.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let is_quoted = match path.field.spec().kind {
+        FieldKind::Boolean => matches!(text, Some("true" | "false")),
+        FieldKind::Number { .. } => text.is_some_and(|text| text.parse::<f64>().is_ok_and(f64::is_finite)),
+        _ => false,
+    };
+    match path.field {
+        _ if is_quoted => Some(", without quotes"),
+        FieldName::WaitForSelector if json.starts_with('{') => {
+            Some(". Send the selector alone, such as \"#chart\"")
+        }
+        FieldName::Format if text.is_some_and(|text| text.parse::<PaperSize>().is_ok()) => {
+            Some(". The size of the paper is \"pdfFormat\"")
+        }
+        _ => None,
+    }
 }
 
 const REPLACEMENTS: [(&[&str], &str); 20] = [
@@ -41,7 +71,6 @@ const REPLACEMENTS: [(&[&str], &str); 20] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::FieldName;
 
     #[test]
     fn each_name_is_explained_in_a_document() {
@@ -57,6 +86,27 @@ mod tests {
         for name in REPLACEMENTS.iter().flat_map(|(names, _)| *names) {
             assert!(code.contains(name), "docs/coming-from/ does not explain {name}");
         }
+    }
+
+    #[test]
+    fn values_of_other_services_have_a_hint() {
+        for (field, json, expected) in [
+            (FieldName::Landscape, "\"true\"", true),
+            (FieldName::Landscape, "\"yes\"", false),
+            (FieldName::Landscape, "1", false),
+            (FieldName::Scale, "\"0.5\"", true),
+            (FieldName::Scale, "\"half\"", false),
+            (FieldName::Scale, "20", false),
+            (FieldName::WaitForSelector, "{ \"selector\": \"h1\" }", true),
+            (FieldName::WaitForSelector, "1", false),
+            (FieldName::Format, "\"A4\"", true),
+            (FieldName::Format, "\"gif\"", false),
+            (FieldName::PageRanges, "\"true\"", false),
+        ] {
+            assert_eq!(hint(field.into(), json).is_some(), expected, "{field} {json}");
+        }
+        let side = FieldPath { member: Some("width"), ..FieldName::Scale.into() };
+        assert_eq!(hint(side, "\"1\""), None);
     }
 
     #[test]
