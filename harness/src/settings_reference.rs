@@ -47,7 +47,8 @@ fn default_and_help(argument: &Arg) -> (String, String) {
     let values = values.filter(|_| argument.get_action().takes_values()).collect::<Vec<_>>().join(", ");
     // The help contains the default that the code computes.
     let (help, default) = help.split_once(" [default: ").unwrap_or((&help, &values));
-    (default.trim_end_matches(']').to_owned(), help.replace('|', "\\|"))
+    // A default that is a list has a bracket of its own.
+    (default.strip_suffix(']').unwrap_or(default).to_owned(), help.replace('|', "\\|"))
 }
 
 /// A row of the table of all settings.
@@ -99,4 +100,18 @@ pub fn settings_table(settings: &[Setting]) -> String {
         let _ = writeln!(text, "| `{variable}`{flag} | {default} | {description}. For {used_by} |");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_is_whole() {
+        for (help, expected) in
+            [("A list [default: []]", "[]"), ("A text [default: load]", "load"), ("None", "")]
+        {
+            assert_eq!(default_and_help(&Arg::new("a").help(help)).0, expected, "{help}");
+        }
+    }
 }
