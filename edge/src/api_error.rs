@@ -103,6 +103,17 @@ impl ApiError {
         }
     }
 
+    /// The numbers of errors and of failed requests of the page, for the attempt's row, where one is the cause.
+    #[must_use]
+    pub fn page_counts(&self) -> (Option<u32>, Option<u32>) {
+        let Self::Refused(Refusal::FailOn { errors, failed_requests, .. }) = self else {
+            return (None, None);
+        };
+        // The other number is not known: the farm counts for a refusal what the request asks for.
+        let known = |count: u32| (count > 0).then_some(count);
+        (known(*errors), known(*failed_requests))
+    }
+
     /// The body of the response: a JSON object of `error`, `code` and, if one field is the cause, `field`.
     #[must_use]
     pub fn body(&self) -> Vec<u8> {

@@ -75,13 +75,15 @@ async fn texts_of_pages(stage: Stage) -> Result<()> {
     app.until_rows(&account, "status = 422 AND code = 'function_failed'", renders).await?;
     let html = "<p>{{ a }}</p><img src='http://{{ a }}.invalid/{{ a }}'><script>throw document.querySelector('p').textContent</script>";
     let id = app.operator.template(&account.id, "u", html).await?;
-    for problem in ["pageErrors", "failedRequests"] {
+    let numbers =
+        ["page_errors = 1 AND failed_requests IS NULL", "page_errors IS NULL AND failed_requests = 1"];
+    for (problem, numbers) in ["pageErrors", "failedRequests"].into_iter().zip(numbers) {
         let body = json!({ "templateId": id, "variables": { "a": TEXT }, "failOn": [problem] });
         let answer = target.render_template(&body).send().await?;
         let is_named = String::from_utf8_lossy(&answer.body).to_lowercase().contains(&TEXT.to_lowercase());
         ensure!(answer.status == 422 && is_named, "{problem}: {}", answer.summary());
+        app.until_rows(&account, &format!("status = 422 AND code = 'fail_on' AND {numbers}"), 1).await?;
     }
-    app.until_rows(&account, "status = 422 AND code = 'fail_on'", 2).await?;
     only_in_answers(&app).await
 }
 

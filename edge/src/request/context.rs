@@ -74,6 +74,7 @@ impl RequestContext {
         if let Some(attempt) = &mut self.attempt {
             attempt.code = Some(failure.error.reason().code());
             attempt.field = failure.error.known_field();
+            (attempt.page_errors, attempt.failed_requests) = failure.error.page_counts();
         }
         self.log.failed(failure);
     }
