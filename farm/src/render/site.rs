@@ -191,8 +191,11 @@ impl Answer<'_> {
                 (body, Some(content_type(asset)), status_and_range)
             }
         };
+        let padding = body.bytes().rev().take_while(|byte| *byte == b'=').count();
+        let length = (body.len() / 4 * 3).saturating_sub(padding);
         let headers = [
             ("content-type", of_type),
+            ("content-length", Some(length.to_string())),
             // Chromium would keep the file for a later page of the address.
             ("cache-control", Some("no-store".to_owned())),
             ("access-control-allow-origin", Some("*".to_owned())),
