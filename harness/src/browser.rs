@@ -1,4 +1,4 @@
-//! A real browser for the tests of the dashboard, driven over its debugging pipe.
+//! A real browser for tests of the dashboard, and for comparisons with it, driven over its debugging pipe.
 //!
 //! Invariant: it runs as an unprivileged user with its sandbox and a temporary profile; process and profile
 //! are removed when the browser is dropped. Commands and conditions end after [`MAX_WAIT`], which only a broken page
@@ -43,12 +43,17 @@ pub struct Browser {
 impl Browser {
     /// Starts a browser and waits until it answers.
     pub async fn start() -> Result<Arc<Self>> {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts a browser with more switches.
+    pub async fn start_with(switches: &[String]) -> Result<Arc<Self>> {
         let home = TempDir::with_prefix("platen-tests-browser-")?;
         let binary = std::env::var("PLATEN_CHROMIUM").ok();
         let binary = binary.as_deref().into_iter().chain(BINARIES).map(Path::new).find(|path| path.is_file());
         let chromium = binary.context("there is no Chromium")?;
         let mut command = process::unprivileged(chromium, home.path(), Signal::SIGKILL)?;
-        command.args(SWITCHES.split_whitespace());
+        command.args(SWITCHES.split_whitespace()).args(switches);
         command.arg(format!("--user-data-dir={}", home.path().join("profile").display()));
         let mut command = process::in_session(&command, Signal::SIGKILL);
         command.env_clear().env("HOME", home.path()).env("TMPDIR", home.path()).env("PATH", "/usr/bin:/bin");
