@@ -28,7 +28,7 @@ tests! {
     "nothing of a base URL outlives its job" => leaks,
 }
 
-const PROBES: &str = include_str!("markup_address/probes.html");
+const PROBES: &str = include_str!("address_probes/probes.html");
 const FRAME: &str = "<!doctype html><meta charset=utf-8><body>frame";
 /// A name that only the settings of these tests resolve, at an address that is public.
 const HOST: &str = "base.test";
