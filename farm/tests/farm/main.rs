@@ -11,6 +11,7 @@ macro_rules! tests {
     };
 }
 
+mod address_probes;
 mod animations;
 mod assets;
 mod deadlines;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(2 * cores);
     let shared = Arc::new(runtime.block_on(Shared::start()));
     let tests = [
+        address_probes::TESTS,
         animations::TESTS,
         assets::TESTS,
         deadlines::TESTS,

@@ -1,12 +1,11 @@
 //! Markup with an address: its files, and what it leaves to other jobs.
 
-use std::{fs, sync::Arc};
+use std::sync::Arc;
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use platen_farm::Farm;
 use platen_harness::{http_proxy::HttpProxy, procfs, site::Reply};
 use platen_shared::refusal::Refusal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     leaks::{MESSY, PROBE},
@@ -17,8 +16,6 @@ use crate::{
 };
 
 tests! {
-    "markup with assets works as at an address of its own" => probes,
-    "markup with a base URL works as at that address" => probes_at_base,
     "what is no asset comes from the network of the base URL" => network,
     "a base URL is public although the operator allows its host" => not_public,
     "no file shows the address that only its job has" => hidden,
@@ -28,47 +25,9 @@ tests! {
     "nothing of a base URL outlives its job" => leaks,
 }
 
-const PROBES: &str = include_str!("address_probes/probes.html");
-const FRAME: &str = "<!doctype html><meta charset=utf-8><body>frame";
 /// A name that only the settings of these tests resolve, at an address that is public.
 const HOST: &str = "base.test";
 const PUBLIC: &str = "1.1.1.1";
-
-fn assets() -> Value {
-    let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><rect width='20' height='20' fill='green'/></svg>";
-    let font = fs::read("/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf").unwrap();
-    json!({
-        "css/style.css": { "text": "@import 'weight.css'; @font-face { font-family: Own; src: url(../font.ttf) } #styled { color: green; background: url(../img/green.svg) }" },
-        "css/weight.css": { "text": "#styled { font-weight: bold }" },
-        "font.ttf": { "content": BASE64_STANDARD.encode(font) },
-        "js/classic.js": { "text": "globalThis.classic = 'classic'" },
-        "js/module.js": { "text": "export { value } from './value.mjs'" },
-        "js/value.mjs": { "text": "export const value = 'module'" },
-        "js/worker.js": { "text": "importScripts('classic.js'); fetch('../data.bin').then(async it => postMessage(classic + ' ' + (await it.text()).replace('0', '') + '0'))" },
-        "js/module-worker.js": { "text": "import { value } from './module.js'; postMessage(value)" },
-        "js/shared-worker.js": { "text": "importScripts('classic.js'); onconnect = async ({ ports: [port] }) => { port.postMessage(classic + ' ' + await (await fetch('../data.bin')).text()) }" },
-        "img/green.svg": { "text": svg },
-        "frame.html": { "text": FRAME },
-        "data.json": { "text": "{\"a\":\"ü\"}" },
-        "data.bin": { "content": BASE64_STANDARD.encode("0123456789"), "mimeType": "text/csv; charset=utf-8" },
-        "noext": { "content": "" },
-        "%C3%BC.txt": { "text": "umlaut" },
-    })
-}
-
-/// Runs the probes in markup whose address is the value of an expression.
-async fn expect_probes(farm: &Farm, fields: Value, address: &str) {
-    let html = PROBES.replace("EXPECTED_BASE", address);
-    let fields = with(json!({ "html": html, "assets": assets(), "waitForFunction": "window.done" }), &fields);
-    let text = pdf_of(&file(farm, &paged(fields)).await).text().unwrap();
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.starts_with("failed: ; "), "{text}");
-}
-
-async fn probes(shared: Arc<Shared>) {
-    let own = "/^https:\\/\\/[0-9a-f]{16}\\.document\\.invalid\\/$/.test(location) ? location.href : 'none'";
-    expect_probes(&shared.farm, json!({}), own).await;
-}
 
 /// A farm that reaches `HOST` at a public address, where a proxy has a site of these tests.
 async fn farm_with_base(proxy: &HttpProxy) -> Farm {
@@ -77,14 +36,6 @@ async fn farm_with_base(proxy: &HttpProxy) -> Farm {
         config.egress.proxy = Some(proxy.url().into());
     })
     .await
-}
-
-async fn probes_at_base(shared: Arc<Shared>) {
-    let proxy = HttpProxy::to(([127, 0, 0, 1], shared.site.port()).into()).await.unwrap();
-    let farm = farm_with_base(&proxy).await;
-    let base = format!("https://{HOST}/a/b%20c/index.html?d=e");
-    expect_probes(&farm, json!({ "baseUrl": format!("{base}#f") }), &format!("'{base}'")).await;
-    farm.shutdown().await;
 }
 
 async fn network(shared: Arc<Shared>) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod farm_process;
 pub(crate) mod pdf_reader;
+pub(crate) mod secure_site;
 pub(crate) mod site;
 
 use std::{
