@@ -11,6 +11,7 @@ macro_rules! tests {
     };
 }
 
+mod address_leaks;
 mod address_probes;
 mod animations;
 mod assets;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(2 * cores);
     let shared = Arc::new(runtime.block_on(Shared::start()));
     let tests = [
+        address_leaks::TESTS,
         address_probes::TESTS,
         animations::TESTS,
         assets::TESTS,

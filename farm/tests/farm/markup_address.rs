@@ -1,4 +1,4 @@
-//! Markup with an address: its files, and what it leaves to other jobs.
+//! Markup with an address: its files, its navigations, and what shows the address.
 
 use std::sync::Arc;
 
@@ -7,12 +7,8 @@ use platen_harness::{http_proxy::HttpProxy, procfs, site::Reply};
 use platen_shared::refusal::Refusal;
 use serde_json::json;
 
-use crate::{
-    leaks::{MESSY, PROBE},
-    support::{
-        GREEN, Shared, expect_green, farm, farm_process::FarmProcess, file, green_if, html, middle, of,
-        paged, pages, pdf_of, site::GREEN_PICTURE, small, waiting, with,
-    },
+use crate::support::{
+    Shared, expect_green, farm, farm_process::FarmProcess, paged, pdf_of, site::GREEN_PICTURE, small, with,
 };
 
 tests! {
@@ -22,7 +18,6 @@ tests! {
     "texts about failures in markup with assets do not have its address" => told,
     "markup with an address navigates" => navigations,
     "a file that is asked for many times fills no memory" => repeated,
-    "nothing of a base URL outlives its job" => leaks,
 }
 
 /// A name that only the settings of these tests resolve, at an address that is public.
@@ -155,46 +150,4 @@ async fn repeated(_: Arc<Shared>) {
     let growth = procfs::memory(farm.pid(), "VmHWM").unwrap() - before;
     assert!(growth < TIMES * BYTES as u64 / 4, "{growth} bytes");
     farm.end().await;
-}
-
-async fn leaks(shared: Arc<Shared>) {
-    let proxy = HttpProxy::to(([127, 0, 0, 1], shared.site.port()).into()).await.unwrap();
-    let farm = farm_with_base(&proxy).await;
-    let at_base = |html: &str| {
-        small(json!({ "html": html, "baseUrl": format!("https://{HOST}/"), "waitForTimeout": 200 }))
-    };
-    let left = "<script>
-        localStorage.leak = sessionStorage.leak = document.cookie = name = 'leak=1';
-        document.cookie = 'domain=1; domain=base.test; max-age=999';
-        indexedDB.open('leak');
-        caches.open('leak').then(it => it.put('/leak', new Response('leak')));
-        navigator.storage.getDirectory().then(it => it.getFileHandle('leak', { create: true }));
-        new SharedWorker('data:text/javascript,onconnect = it => it.ports[0].postMessage(self.leak = (self.leak ?? 0) + 1)', 'leak');
-        navigator.locks.request('leak', () => new Promise(() => {}));
-        const channel = new BroadcastChannel('leak'); setInterval(() => channel.postMessage('leak'), 5);
-        history.pushState('leak', '', '/leak');
-    </script>";
-    let is_clean = "!localStorage.length && !sessionStorage.length && !document.cookie && !name && history.length <= 2 && history.state === null";
-    let is_clean_later = "<script>(async () => {
-        const green = await indexedDB.databases().then(it => !it.length) && !(await caches.keys()).length
-            && !(await (await navigator.storage.getDirectory()).keys().next()).value && !(await navigator.locks.query()).held.length;
-        if (!green) document.documentElement.style.background = 'red';
-        new BroadcastChannel('leak').onmessage = () => document.documentElement.style.background = 'red';
-        new SharedWorker('data:text/javascript,onconnect = it => it.ports[0].postMessage(self.leak = (self.leak ?? 0) + 1)', 'leak').port.onmessage =
-            ({ data }) => { if (data !== 1) document.documentElement.style.background = 'red' };
-    })()</script>";
-    let probe = format!("{}{is_clean_later}", green_if(is_clean));
-    let messy = pages(MESSY).into_iter().chain([("storage", left)]);
-    for (name, page) in messy {
-        for account in ["one", "two"] {
-            file(&farm, &of("one", at_base(page))).await;
-            for probe in [&*probe, &PROBE.replace("history.length === 1", "history.length <= 2")] {
-                let found = file(&farm, &of(account, at_base(probe))).await;
-                assert_eq!(middle(&found), GREEN, "{name}, {account}: {probe}");
-            }
-        }
-    }
-    // Nor in a job without an address.
-    expect_green(&farm, &of("one", waiting(html(PROBE), 200.0))).await;
-    farm.shutdown().await;
 }
