@@ -25,6 +25,7 @@ use crate::{
     config::Config,
     egress::{Egress, JobEgress, Trust},
     error::{JobError, StartError},
+    folder::Folder,
     job_progress::{JobProgress, Phase, Phases},
     metrics::{self, Metrics},
     pool::{Lease, PageRequest, Pool, has_time},
@@ -132,13 +133,29 @@ impl Farm {
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
         let deadline = Instant::now() + time_left;
-        self.render_observed(job, deadline, &JobProgress::default()).await
+        self.render_observed(job, None, deadline, &JobProgress::default()).await
+    }
+
+    /// Renders like [`Farm::render`] a job with the files of a folder beside its markup, which has an address then.
+    ///
+    /// # Errors
+    /// Those of [`Farm::render`].
+    pub async fn render_in_folder(
+        &self,
+        mut job: RenderJob,
+        folder: &Folder,
+        time_left: Duration,
+    ) -> Result<Rendered, Refusal> {
+        let deadline = Instant::now() + time_left;
+        job.options.assets.get_or_insert_default();
+        self.render_observed(&job, Some(folder), deadline, &JobProgress::default()).await
     }
 
     /// Renders like [`Farm::render`]. The caller can read `progress` after dropping the future.
     pub(crate) async fn render_observed(
         &self,
         job: &RenderJob,
+        folder: Option<&Folder>,
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refusal> {
@@ -147,7 +164,7 @@ impl Farm {
             outcome: metrics::CLIENT_DISCONNECTED,
             phases: &progress.phases,
         };
-        let mut result = self.inner.render(job, deadline, progress).await;
+        let mut result = self.inner.render(job, folder, deadline, progress).await;
         if !progress.page.get() {
             result = result.map_err(Refusal::before_page_ran);
         }
@@ -201,6 +218,7 @@ impl Inner {
     async fn render(
         &self,
         job: &RenderJob,
+        folder: Option<&Folder>,
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refusal> {
@@ -221,7 +239,9 @@ impl Inner {
             // Judging waits for the name server only.
             judged.map_err(|_| Refusal::NameServerFailed)??;
         }
-        let rendering = self.render_with_retries(job, request, lease, job_egress, deadline, &progress.phases);
+        let document = Document { job, site: Site::of(job, folder) };
+        let rendering =
+            self.render_with_retries(&document, request, lease, job_egress, deadline, &progress.phases);
         // The one limit of all that a job does in its browser. What it leaves unfinished ends after the answer.
         let rendered = timeout_at(deadline, rendering).await.unwrap_or(Err(Refusal::Deadline));
         let render::RenderedFile { bytes, page, problems } = rendered?;
@@ -232,7 +252,7 @@ impl Inner {
 
     async fn render_with_retries(
         &self,
-        job: &RenderJob,
+        document: &Document<'_>,
         mut request: PageRequest,
         mut lease: Lease,
         mut job_egress: Arc<JobEgress>,
@@ -241,8 +261,8 @@ impl Inner {
     ) -> Result<render::RenderedFile, Refusal> {
         let no_browser = |attempt| if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken };
         let (mut attempt, mut missing_pages, mut clock) = (1, 0, Clock::Virtual);
-        let site = Site::of(job);
-        let site = site.as_ref();
+        let Document { job, site } = document;
+        let (job, site) = (*job, site.as_ref());
         loop {
             let (id, started) = (lease.id(), Instant::now());
             let context = render::JobContext { job, site, egress: &job_egress, deadline, clock, phases };
@@ -283,6 +303,12 @@ impl Inner {
             lease = again.map_err(|_| no_browser(attempt))?;
         }
     }
+}
+
+/// A job, and the address of its markup.
+struct Document<'a> {
+    job: &'a RenderJob,
+    site: Option<Site<'a>>,
 }
 
 /// Counts a job when it ends, also when its future is dropped because the client disconnected.

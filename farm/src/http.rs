@@ -187,7 +187,7 @@ async fn render(
         Err(_) => return line.refused(Refusal::Deadline.before_page_ran()),
     };
     line.describe(&job);
-    let rendering = app.farm.render_observed(&job, deadline, &line.progress);
+    let rendering = app.farm.render_observed(&job, None, deadline, &line.progress);
     let Extension(cancelled) = cancelled.unwrap_or_default();
     match cancelled.run_until_cancelled(rendering).await {
         Some(Ok(file)) => line.rendered(file),

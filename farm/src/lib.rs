@@ -16,6 +16,7 @@ mod egress;
 mod egress_config;
 mod error;
 mod farm;
+mod folder;
 mod http;
 mod job_progress;
 mod metrics;
@@ -30,5 +31,6 @@ pub use egress_config::{
 };
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Readiness, Rendered};
+pub use folder::Folder;
 pub use http::{EmptyToken, FarmToken};
 pub use platen_cdp::CdpError;

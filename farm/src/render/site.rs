@@ -21,6 +21,8 @@ use platen_cdp::{Call, CdpError, Session};
 use platen_shared::job::{Asset, AssetContent, RenderJob, Source, path_names};
 use url::Url;
 
+use crate::folder::Folder;
+
 /// The domain of the addresses that markup without `baseUrl` has; RFC 6761, section 6.4: no name of it is ever resolved.
 pub(super) const OWN_DOMAIN: &str = "document.invalid";
 /// The type of files without another one.
@@ -35,11 +37,13 @@ pub(crate) struct Site<'a> {
     markup: &'a str,
     /// The assets, by the names of their paths.
     assets: HashMap<Vec<String>, &'a Asset>,
+    /// What answers where no asset does.
+    folder: Option<&'a Folder>,
 }
 
 impl<'a> Site<'a> {
     /// The address of a job's markup; `None` if it has none.
-    pub(crate) fn of(job: &'a RenderJob) -> Option<Self> {
+    pub(crate) fn of(job: &'a RenderJob, folder: Option<&'a Folder>) -> Option<Self> {
         let Source::Html(markup) = &job.source else { return None };
         if !job.has_address() {
             return None;
@@ -51,11 +55,14 @@ impl<'a> Site<'a> {
             None => Url::parse(&format!("https://{:016x}.{OWN_DOMAIN}/", rand::random::<u64>())).ok()?,
         };
         address.set_fragment(None);
-        let mut folder = path_names(address.path());
-        folder.pop();
-        let path_of = |asset: &Asset| folder.iter().cloned().chain(path_names(asset.path.as_str())).collect();
+        if let Some(folder) = folder.filter(|_| is_own) {
+            address.set_path(folder.page());
+        }
+        let mut beside = path_names(address.path());
+        beside.pop();
+        let path_of = |asset: &Asset| beside.iter().cloned().chain(path_names(asset.path.as_str())).collect();
         let assets = options.assets.iter().flatten().map(|asset| (path_of(asset), asset)).collect();
-        Some(Self { address, is_own, markup: markup.as_str(), assets })
+        Some(Self { address, is_own, markup: markup.as_str(), assets, folder })
     }
 
     /// The URL to which the page navigates.
@@ -100,6 +107,8 @@ impl<'a> Site<'a> {
             Content::Markup(self.markup)
         } else if let Some(asset) = self.assets.get(&path_names(url.path())).filter(|_| is_here) {
             Content::Asset(asset, header("range").map(ToOwned::to_owned))
+        } else if let Some(folder) = self.folder.filter(|_| is_here) {
+            Content::File(folder, url.path().to_owned(), header("range").map(ToOwned::to_owned))
         } else if is_own || is_of_service_worker {
             Content::None
         } else {
@@ -177,6 +186,8 @@ enum Content<'a> {
     Markup(&'a str),
     /// A file, or the range of it that is asked for.
     Asset(&'a Asset, Option<String>),
+    /// A file of a folder with the path of its address, which is read when its turn comes.
+    File(&'a Folder, String, Option<String>),
 }
 
 impl Answer<'_> {
@@ -190,6 +201,13 @@ impl Answer<'_> {
                 let (body, status_and_range) = part_of(asset, range.as_deref());
                 (body, Some(content_type(asset)), status_and_range)
             }
+            Content::File(folder, path, range) => match folder.read(&path) {
+                Ok(bytes) => {
+                    let (body, status_and_range) = part_of_bytes(&bytes, range.as_deref());
+                    (body, Some(type_of(&path).to_owned()), status_and_range)
+                }
+                Err(missing) => (String::new(), None, (missing as i64, None)),
+            },
         };
         let padding = body.bytes().rev().take_while(|byte| *byte == b'=').count();
         let length = (body.len() / 4 * 3).saturating_sub(padding);
@@ -221,10 +239,15 @@ fn part_of(asset: &Asset, range: Option<&str>) -> (String, (i64, Option<String>)
         AssetContent::Base64(content) => content.as_str().to_owned(),
         AssetContent::Text(text) => STANDARD.encode(text.as_str()),
     };
-    let Some(range) = range else { return (encoded, (200, None)) };
-    let bytes = STANDARD.decode(&encoded).unwrap_or_default();
-    match part(range, bytes.len()) {
-        None => (encoded, (200, None)),
+    if range.is_none() {
+        return (encoded, (200, None));
+    }
+    part_of_bytes(&STANDARD.decode(&encoded).unwrap_or_default(), range)
+}
+
+fn part_of_bytes(bytes: &[u8], range: Option<&str>) -> (String, (i64, Option<String>)) {
+    match range.and_then(|range| part(range, bytes.len())) {
+        None => (STANDARD.encode(bytes), (200, None)),
         Some(Err(())) => (String::new(), (416, Some(format!("bytes */{}", bytes.len())))),
         Some(Ok((first, last))) => {
             let range = format!("bytes {first}-{last}/{}", bytes.len());
@@ -250,11 +273,14 @@ fn part(range: &str, length: usize) -> Option<Result<(usize, usize), ()>> {
 
 fn content_type(asset: &Asset) -> String {
     let given = asset.mime_type.as_ref().map(|given| given.as_str().to_owned());
-    let of_extension =
-        || mime_guess::from_path(asset.path.as_str()).first_raw().unwrap_or(ANY_TYPE).to_owned();
+    let of_extension = || type_of(asset.path.as_str()).to_owned();
     let of_type = given.unwrap_or_else(of_extension);
     let is_text = matches!(asset.content, AssetContent::Text(_)) && of_type.starts_with("text/");
     if is_text && !of_type.contains(';') { format!("{of_type}; charset=utf-8") } else { of_type }
+}
+
+fn type_of(path: &str) -> &'static str {
+    mime_guess::from_path(path).first_raw().unwrap_or(ANY_TYPE)
 }
 
 /// Reports the requests that the farm answers: those of a site, and, if the page has navigated too often, documents.
