@@ -5,6 +5,7 @@
 
 mod fields;
 pub(super) mod files;
+mod folder;
 
 use std::{
     collections::btree_map::Entry,
@@ -16,7 +17,7 @@ use std::{
 
 use anyhow::{Context as _, Error, Result, ensure};
 use clap::Args;
-use platen_farm::{Farm, Rendered};
+use platen_farm::{Farm, Folder, Rendered};
 use platen_program::startup;
 use platen_shared::{
     endpoint::Endpoint,
@@ -25,6 +26,7 @@ use platen_shared::{
     job::RenderJob,
     limits,
     page_report::PageReport,
+    refusal::Refusal,
     request::{FieldName, RenderRequest, SavedTemplate},
 };
 use tokio_util::sync::CancellationToken;
@@ -32,12 +34,17 @@ use tokio_util::sync::CancellationToken;
 use self::{
     fields::Fields,
     files::{Watch, write},
+    folder::plain,
 };
 use super::{Failure, template};
 
 /// Render one page to a file, without a server
 ///
-/// Exits with 0 if the file was written, 1 if the browser cannot be started or the file cannot be written, 2 if an
+/// The files of the folder of an HTML file are beside it, each when the page asks for it, but no hidden ones and none outside
+/// of the folder: --assets DIR names another folder, inside of which the page keeps its place. What fails is a warning.
+///
+/// Exits with 0 if the file was written, 1 if the browser cannot be started, the file cannot be written, or the page did what
+/// --fail-on names, 2 if an
 /// argument, an option or the input is not valid, 3 if the page cannot be rendered, and 130 after Ctrl-C.
 #[derive(Debug, Args)]
 pub(crate) struct RenderCommand {
@@ -73,6 +80,7 @@ pub(crate) struct RenderCommand {
 }
 
 /// Exit statuses.
+const FAILED: u8 = 1;
 const INVALID: u8 = 2;
 const NOT_RENDERED: u8 = 3;
 const INTERRUPTED: u8 = 130;
@@ -81,7 +89,7 @@ impl RenderCommand {
     pub(crate) async fn run(mut self) -> Result<()> {
         let invalid = |error| Failure { status: INVALID, error };
         self.check().map_err(invalid)?;
-        let first = if self.watch { None } else { Some(self.job().map_err(invalid)?) };
+        let first = if self.watch { None } else { Some(self.input().map_err(invalid)?) };
         // One page needs one browser.
         self.farm.browsers = self.farm.browsers.or(Some(NonZeroUsize::MIN));
         let stop = startup::stop_signal()?;
@@ -90,7 +98,7 @@ impl RenderCommand {
             return self.interrupted();
         };
         let rendered = match first {
-            Some(job) => stop.run_until_cancelled(self.render(&farm, &job)).await,
+            Some((job, folder)) => stop.run_until_cancelled(self.render(&farm, job, folder)).await,
             None => Some(self.watch(&farm, &stop).await),
         };
         farm.shutdown().await;
@@ -116,15 +124,22 @@ impl RenderCommand {
         Ok(())
     }
 
-    async fn render(&self, farm: &Farm, job: &RenderJob) -> Result<()> {
+    async fn render(&self, farm: &Farm, job: RenderJob, folder: Option<Folder>) -> Result<()> {
         self.progress(&format!("rendering {}", self.page));
         let started = Instant::now();
-        let rendered = farm.render(job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
-        let file = rendered.map_err(|refusal| Failure { status: NOT_RENDERED, error: refusal.into() })?;
+        let time_left = Duration::from_millis(limits::RENDER_TIMEOUT_MS);
+        let rendered = match &folder {
+            Some(folder) => farm.render_in_folder(job, folder, time_left).await,
+            None => farm.render(&job, time_left).await,
+        };
+        let file =
+            rendered.map_err(|refusal| Failure { status: status_of(&refusal), error: refusal.into() })?;
         let elapsed = started.elapsed().as_secs_f64();
         let open = if file.page.is_idle { "" } else { "; a request of the page was still open" };
         if self.verbose {
             report(&file);
+        } else if !self.quiet {
+            file.problems.iter().for_each(|text| print_line(&format!("warning: {}", plain(text))));
         }
         write(&self.output, &file.bytes)?;
         #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
@@ -138,8 +153,8 @@ impl RenderCommand {
         let mut changes = Watch::start(self.files())?;
         loop {
             let rendered = async {
-                let job = self.job()?;
-                self.render(farm, &job).await
+                let (job, folder) = self.input()?;
+                self.render(farm, job, folder).await
             };
             match stop.run_until_cancelled(rendered).await {
                 None => return Ok(()),
@@ -168,6 +183,12 @@ impl RenderCommand {
     fn files(&self) -> Vec<PathBuf> {
         let page = (!self.is_url() && self.page != "-").then(|| PathBuf::from(&self.page));
         page.into_iter().chain(self.template_options.clone()).chain(self.fields.files()).collect()
+    }
+
+    fn input(&self) -> Result<(RenderJob, Option<Folder>)> {
+        let job = self.job()?;
+        let folder = self.folder(&job)?;
+        Ok((job, folder))
     }
 
     /// The job of a request with the same fields, which is checked by the same rules.
@@ -210,6 +231,10 @@ impl RenderCommand {
     }
 }
 
+fn status_of(refusal: &Refusal) -> u8 {
+    if matches!(refusal, Refusal::FailOn { .. }) { FAILED } else { NOT_RENDERED }
+}
+
 /// Prints what the page of a file did.
 fn report(file: &Rendered) {
     let PageReport { status, errors, failed_requests, sheets, url, .. } = &file.page;
@@ -220,7 +245,7 @@ fn report(file: &Rendered) {
         Some(format!("errors: {errors}")),
         Some(format!("failed requests: {failed_requests}")),
     ];
-    let problems = file.problems.iter().map(|text| format!("  {}", &**text));
+    let problems = file.problems.iter().map(|text| format!("  {}", plain(text)));
     facts.into_iter().flatten().chain(problems).for_each(|line| print_line(&line));
 }
 

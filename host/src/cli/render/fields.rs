@@ -1,6 +1,9 @@
 //! The fields of a request body as options.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
@@ -49,11 +52,10 @@ impl Fields {
             FieldKind::Choice(names) => argument.value_name(names.join("|")),
             FieldKind::Length | FieldKind::Margin => argument.value_name("LENGTH"),
             FieldKind::Clip => argument.value_name("X,Y,WIDTH,HEIGHT"),
-            FieldKind::Variables
-            | FieldKind::Metadata
-            | FieldKind::Attachments
-            | FieldKind::Assets
-            | FieldKind::Protection => argument.value_name("JSON|@FILE"),
+            FieldKind::Variables | FieldKind::Metadata | FieldKind::Attachments | FieldKind::Protection => {
+                argument.value_name("JSON|@FILE")
+            }
+            FieldKind::Assets => argument.value_name("JSON|@FILE|DIR"),
             FieldKind::Standard => argument.value_name(PdfStandard::NAMES.join("|")),
             FieldKind::Text { .. } if is_content(name) => argument.value_name("TEXT|@FILE"),
             FieldKind::Texts { .. } => argument.value_name("TEXT,TEXT"),
@@ -67,9 +69,15 @@ impl Fields {
         contents.filter_map(|(_, text)| text.strip_prefix('@')).map(PathBuf::from)
     }
 
+    /// The folder that `--assets` names, which is no field of a request.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.0.iter().find(|field| is_folder(field)).map(|(_, text)| Path::new(text))
+    }
+
     /// The fields of the request body.
     pub(super) fn values(&self) -> Result<BTreeMap<String, Box<RawValue>>> {
-        self.0.iter().map(|(name, text)| Ok((name.to_string(), Self::value(*name, text)?))).collect()
+        let fields = self.0.iter().filter(|field| !is_folder(field));
+        fields.map(|(name, text)| Ok((name.to_string(), Self::value(*name, text)?))).collect()
     }
 
     fn value(name: FieldName, text: &str) -> Result<Box<RawValue>> {
@@ -119,6 +127,11 @@ fn option(name: FieldName) -> String {
         option.push(character.to_ascii_lowercase());
     }
     option
+}
+
+/// Whether the value of `--assets` is neither JSON nor the name of a file.
+fn is_folder((name, text): &(FieldName, String)) -> bool {
+    *name == FieldName::Assets && !text.trim_start().starts_with(['{', '@'])
 }
 
 /// Whether the value is rather in a file than in an argument.

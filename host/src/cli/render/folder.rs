@@ -1,0 +1,48 @@
+//! The folder whose files are beside the markup, and what is said about those that the page does not get.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use platen_farm::Folder;
+use platen_shared::job::RenderJob;
+
+use super::RenderCommand;
+
+impl RenderCommand {
+    /// The folder whose files are beside the markup.
+    pub(super) fn folder(&self, job: &RenderJob) -> Result<Option<Folder>> {
+        let page = Some(Path::new(&self.page)).filter(|page| !self.is_url() && *page != Path::new("-"));
+        if let Some(folder) = self.fields.folder() {
+            ensure!(!self.is_url(), "--assets is for HTML, and the page is a URL");
+            ensure!(job.options.base_url.is_none(), "--assets DIR and --base-url exclude each other");
+            let opened = Folder::open(folder, page).with_context(|| {
+                format!("--assets must be JSON, @FILE or a folder: {} cannot be opened", folder.display())
+            })?;
+            return Ok(Some(opened));
+        }
+        let Some(page) = page.filter(|_| !job.has_address()) else { return Ok(None) };
+        let parent = page.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let cannot = || format!("the folder {} cannot be opened", parent.display());
+        let folder = parent.canonicalize().with_context(cannot)?;
+        // /dev/stdin and pipes of a shell are the page alone.
+        if ["/dev", "/proc"].iter().any(|of_system| folder.starts_with(of_system)) {
+            return Ok(None);
+        }
+        Ok(Some(Folder::open(&folder, Some(page)).with_context(cannot)?))
+    }
+}
+
+/// A text of a page's problem. A file beside the markup has a path and a reason instead of a method and a status.
+pub(super) fn plain(text: &str) -> String {
+    let file = text.strip_prefix("GET /").and_then(|request| request.rsplit_once(' '));
+    let reason = |status| match status {
+        "404" => Some("not found"),
+        "403" => Some("a hidden file, a link out of the folder, or no file that can be read"),
+        "413" => Some("larger than 20 MiB"),
+        _ => None,
+    };
+    match file.and_then(|(path, status)| Some((path, reason(status)?))) {
+        Some((path, reason)) => format!("{path}: {reason}"),
+        None => text.to_owned(),
+    }
+}
