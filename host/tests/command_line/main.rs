@@ -1,5 +1,7 @@
 //! `platen check`, `platen render`, completions, manual pages and settings: runs the binary.
 
+mod render_folder;
+
 use std::{
     collections::BTreeSet,
     fs,

@@ -1,62 +1,8 @@
-//! The files of the folder of a page: runs `platen render`.
+//! The files of the folder of a page, with `platen render`.
 
-use std::{
-    fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-    process::{Output, Stdio},
-};
+use std::fs;
 
-use platen_harness::operator::Operator;
-
-/// The binary in a new directory, with no other environment than that which a test sets.
-struct Platen {
-    directory: tempfile::TempDir,
-    commands: Operator,
-}
-
-impl Platen {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let platen = Path::new(env!("CARGO_BIN_EXE_platen"));
-        let commands = Operator::in_directory(platen, directory.path());
-        let platen = Self { directory, commands };
-        let temporary = platen.path("");
-        let platen = platen.env("TMPDIR", temporary.to_str().expect("UTF-8"));
-        match std::env::var("PLATEN_CHROMIUM") {
-            Ok(chromium) => platen.env("PLATEN_CHROMIUM", &chromium),
-            Err(_) => platen,
-        }
-    }
-
-    fn env(self, name: &str, value: &str) -> Self {
-        Self { commands: self.commands.env(name, value), ..self }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).expect("a file");
-    }
-
-    /// Runs a command with this standard input.
-    fn pipe(&self, arguments: &[&str], input: &str) -> Output {
-        let mut command = self.commands.command(arguments);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary runs");
-        child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
-        child.wait_with_output().expect("it ends")
-    }
-
-    /// The exit status, standard output and standard error.
-    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
-        let Output { status, stdout, stderr } = self.commands.output(arguments).expect("the binary runs");
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        (status.code().unwrap_or(-1), text(stdout), text(stderr))
-    }
-}
+use super::Platen;
 
 #[test]
 fn a_page_has_the_files_of_its_folder() {
