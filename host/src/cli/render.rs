@@ -41,11 +41,12 @@ use super::{Failure, template};
 /// Render one page to a file, without a server
 ///
 /// The files of the folder of an HTML file are beside it, each when the page asks for it, but no hidden ones and none outside
-/// of the folder: --assets DIR names another folder, inside of which the page keeps its place. What fails is a warning.
+/// of the folder: --assets DIR names another folder, inside of which the page keeps its place. A script of the page can read
+/// them as well. What fails is a warning.
 ///
 /// Exits with 0 if the file was written, 1 if the browser cannot be started, the file cannot be written, or the page did what
-/// --fail-on names, 2 if an
-/// argument, an option or the input is not valid, 3 if the page cannot be rendered, and 130 after Ctrl-C.
+/// --fail-on names, 2 if an argument, an option or the input is not valid, 3 if the page cannot be rendered, and 130 after
+/// Ctrl-C.
 #[derive(Debug, Args)]
 pub(crate) struct RenderCommand {
     /// The page: an HTML file, an http or https URL, or - for HTML from standard input
