@@ -66,7 +66,7 @@ const DIFFERENCES: &[(&str, &[Way], &str, &str)] = &[
         "accept-ranges access-control-allow-origin cache-control content-length content-type",
         "a file of a job has no date, so that equal jobs give equal files",
     ),
-    ("notifications", ALL, "none", "they are off: nobody could answer the question for permission"),
+    ("notifications", ALL, "none", "they are off: there is no user to give the permission"),
     (
         "other name of the domain",
         &[Way::Assets],
