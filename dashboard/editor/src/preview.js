@@ -1,16 +1,8 @@
 // The preview: a frame of another origin that shows markup without running its scripts.
+import { stored } from "./stored.js";
 
 // Limit of the height of a frame, in CSS pixels. What is longer is scrolled in it.
 const MAX_HEIGHT = 100_000;
-
-// Storage that is not available, as in some private windows, keeps nothing.
-function stored(act) {
-  try {
-    return act(localStorage);
-  } catch {
-    return null;
-  }
-}
 
 // Shows pages in copies of `first`: the next one is loaded behind the one that is shown, and takes its place when it is
 // laid out. While a page is laid out, a mark is stored under `key`. If the browser had to end this page, the mark is still

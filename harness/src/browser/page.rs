@@ -31,6 +31,8 @@ use crate::wait;
 /// a user does: select all, paste. Returns whether it is a code editor.
 const SELECT: &str = "(selector, text) => {
     const field = document.querySelector(selector);
+    const panel = field.closest('[role=tabpanel][hidden]');
+    if (panel) document.getElementById(panel.getAttribute('aria-labelledby')).click();
     const editor = document.getElementById(`${field.id}-editor`)?.querySelector('.cm-content');
     if (!editor) { field.focus(); field.select(); return false; }
     editor.focus();

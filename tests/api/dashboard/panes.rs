@@ -12,6 +12,7 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::any_database("dashboard/panes/stay_in_view", in_view),
         Case::any_database("dashboard/panes/are_tabs", tabs),
+        Case::any_database("dashboard/panes/parts_of_a_template", parts),
         Case::any_database("dashboard/options/presets_switches_and_margins", options),
         Case::any_database("dashboard/options/errors_come_and_go_with_their_cause", problems),
         Case::any_database("dashboard/playground/a_template_is_found_by_name", by_name),
@@ -38,7 +39,7 @@ async fn in_view(stage: Stage) -> Result<()> {
         page.set_viewport(1440, 900, Theme::Light).await?;
         for y in [0, 400, 100_000] {
             page.eval(&format!("scrollTo(0, {y})")).await?;
-            for selector in [".tabs", ".bar button:not([role])", "#preview-pane"] {
+            for selector in [".bar .tabs", ".bar button:not([role])", "#preview-pane"] {
                 let is_in_view = page.wait(&is_in_view(selector)).await;
                 is_in_view.with_context(|| format!("{path}: {selector} at {y}"))?;
             }
@@ -46,7 +47,7 @@ async fn in_view(stage: Stage) -> Result<()> {
         page.set_viewport(390, 844, Theme::Light).await?;
         for y in [0, 400, 100_000] {
             page.eval(&format!("scrollTo(0, {y})")).await?;
-            ensure!(page.eval(&is_in_view(".tabs")).await? == true, "{path}: the tabs at {y}, narrow");
+            ensure!(page.eval(&is_in_view(".bar .tabs")).await? == true, "{path}: the tabs at {y}, narrow");
         }
         // One tap away, from its beginning, and back where one was.
         page.eval("scrollTo(0, 300)").await?;
@@ -111,6 +112,56 @@ async fn tabs(stage: Stage) -> Result<()> {
     page.shows("\"scale\" must be a number from 0.1 to 2").await
 }
 
+async fn parts(stage: Stage) -> Result<()> {
+    let (app, _, page) = owner_page(&stage, Quota::Of(1)).await?;
+    let new = format!("{}/dashboard/templates/new?starter=report", app.base_url);
+    page.go(&new).await?;
+    page.set_viewport(1440, 900, Theme::Light).await?;
+    page.frames_show("Annual report 2026").await?;
+    let shown = "[...document.querySelectorAll('[data-part]')].filter((it) => it.checkVisibility()).map((it) => it.id).join()";
+    ensure!(page.text(shown).await? == "html-part", "{}", page.text(shown).await?);
+    let is_high = "document.querySelector('#html-editor').clientHeight > innerHeight / 2 \
+                   && document.querySelector('#template-form').clientHeight < innerHeight";
+    ensure!(page.eval(is_high).await? == true, "the editor does not fill the window");
+    page.click("#values-part-tab").await?;
+    ensure!(page.text(shown).await? == "values-part", "{}", page.text(shown).await?);
+    page.fill("#sample-title", "Half a year").await?;
+    page.frames_show("Half a year").await?;
+
+    // The divider is kept for other pages, and leaves room for both sides.
+    let width = "Math.round(100 * document.querySelector('#edit-pane').clientWidth / document.querySelector('.editor').clientWidth)";
+    let move_to = |x: &str| {
+        format!(
+            "(() => {{
+                const divider = document.querySelector('.divider');
+                divider.setPointerCapture = () => {{}};
+                divider.hasPointerCapture = () => true;
+                divider.dispatchEvent(new PointerEvent('pointermove', {{ clientX: {x} }}));
+                return {width};
+            }})()"
+        )
+    };
+    for (x, [least, most]) in [("innerWidth * 0.65", [61, 66]), ("0", [22, 25]), ("innerWidth", [73, 75])] {
+        let found = page.eval(&move_to(x)).await?.as_i64().context("a width")?;
+        ensure!((least..=most).contains(&found), "{found} % with the divider at {x}");
+    }
+    page.eval("document.querySelector('.divider').focus()").await?;
+    page.eval(
+        "void document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft' }))",
+    )
+    .await?;
+    page.go(&new).await?;
+    ensure!(page.text("document.querySelector('.divider').ariaValueNow").await? == "70", "the divider moved");
+
+    // What is refused is shown.
+    choose(&page, "format", "pdf").await?;
+    choose(&page, "scale", "9").await?;
+    page.eval("document.querySelector('#template-form').requestSubmit()").await?;
+    page.shows("An option is not valid").await?;
+    ensure!(page.text(shown).await? == "options-part", "{}", page.text(shown).await?);
+    Ok(())
+}
+
 /// The entries of the list of options that are set.
 const SET: &str =
     "[...document.querySelectorAll('.changed-options li')].map((it) => it.firstChild.textContent).join(', ')";
@@ -123,6 +174,7 @@ async fn options(stage: Stage) -> Result<()> {
         page.wait(&format!("{SET} === {}", json!(expected))).await.with_context(|| expected.to_owned())
     };
     set("").await?;
+    page.click("#options-part-tab").await?;
     page.shows("No option is set.").await?;
     let preset = |name: &str| {
         format!(
@@ -173,6 +225,7 @@ async fn options(stage: Stage) -> Result<()> {
     page.press("Create template").await?.shows("Template created.").await?;
     set("format pdf, landscape true").await?;
     ensure!(page.eval("document.querySelector('#option-landscape-switch').checked").await? == true);
+    page.click("#options-part-tab").await?;
     // Help is behind a button.
     let help = "document.querySelector('[data-field=format] .help .hint').checkVisibility()";
     ensure!(page.eval(help).await? == false);
