@@ -202,6 +202,7 @@ routes! {
         ["playground", "request"] => playground::request(context, form).await,
         ["playground", "request.json"] => playground::download(context, form).await,
         ["playground", "render"] => playground::render(context, form).await,
+        ["playground", "template"] => templates::resume(context, None, form).await,
         ["people", "invite"] => people::invite(context, form).await,
         ["people", "invites", id, "revoke"] => people::revoke(context, id).await,
         ["people", user, "role"] => people::set_role(context, user, form).await,

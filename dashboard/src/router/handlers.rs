@@ -73,6 +73,7 @@ pub(super) fn is_resumable(segments: &[&str]) -> bool {
         segments,
         ["templates", _]
             | ["keys" | "operator" | "playground"]
+            | ["playground", "template"]
             | ["keys", _, "name" | "expiry"]
             | ["people", "invite"]
             | ["operator", "retention"]
@@ -83,7 +84,7 @@ pub(super) fn is_resumable(segments: &[&str]) -> bool {
 /// The page of a form with these values.
 pub(super) async fn resume(context: &Context<'_>, segments: &[&str], form: &Form) -> PageResult {
     match segments {
-        ["templates", "new"] => templates::resume(context, None, form).await,
+        ["templates", "new"] | ["playground", "template"] => templates::resume(context, None, form).await,
         ["templates", id] => templates::resume(context, Some(id), form).await,
         ["playground"] => playground::show(context, form).await,
         ["keys"] => keys::resume(context, form).await,

@@ -13,6 +13,7 @@ pub(crate) fn cases() -> Vec<Case> {
         language.where_it_runs(Case::any_database(name, move |stage| program_runs(stage, language)))
     });
     let cases = [
+        Case::any_database("dashboard/playground/saves_markup_as_a_template", save_as_template),
         Case::any_database("dashboard/playground/programs_show_what_was_sent", sent),
         Case::any_database("dashboard/playground/every_option_has_a_control", controls),
         Case::any_database("dashboard/playground/errors_are_at_their_control", errors),
@@ -113,6 +114,31 @@ async fn sent(stage: Stage) -> Result<()> {
     page.click("#rendered .row button").await?;
     ensure!(fitted < 1280.0 && page.eval(width).await? == 1280.0, "{fitted}");
     page.shows("1280 × 720 pixels").await
+}
+
+async fn save_as_template(stage: Stage) -> Result<()> {
+    let app = &*stage.real_service().await?;
+    let page = Browser::start().await?.page().await?;
+    playground(app, &page, &new_email("pg")).await?;
+    page.fill("#option-html", "<h1>For {{ name }}</h1>").await?;
+    choose(&page, "format", "pdf").await?;
+    choose(&page, "landscape", "true").await?;
+    page.click("#save-as-template").await?;
+    page.wait("document.querySelector('#template-form #html-editor') !== null").await?;
+    page.frames_show("For").await?;
+    page.fill("#sample-name", "Ada").await?;
+    page.frames_show("For Ada").await?;
+    page.fill("#name", "From the playground").await?;
+    page.click("#save").await?;
+    page.wait("location.search.includes('template-created')").await?;
+    let saved =
+        "['format', 'landscape'].map((name) => document.querySelector(`[name=${name}]`).value).join()";
+    ensure!(page.text(saved).await? == "pdf,true", "{}", page.text(saved).await?);
+    ensure!(page.text("document.querySelector('#html').value").await? == "<h1>For {{ name }}</h1>");
+
+    // What is not markup is no template.
+    open(app, &page, "?url=https://example.com/").await?;
+    page.wait("!document.querySelector('#save-as-template').checkVisibility()").await
 }
 
 async fn controls(stage: Stage) -> Result<()> {
