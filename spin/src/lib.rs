@@ -1,5 +1,5 @@
 //! The Spin platform as both components use it: settings, request bodies, buffered responses, the database connection, the
-//! log, randomness and the clock.
+//! farm, the log, randomness and the clock.
 //!
 //! Nearly everything needs the imports of a component, so natively this crate is nearly empty.
 
@@ -13,5 +13,7 @@ pub mod background;
 pub mod body;
 #[cfg(target_family = "wasm")]
 pub mod database;
+#[cfg(target_family = "wasm")]
+pub mod farm;
 #[cfg(target_family = "wasm")]
 pub mod platform;

@@ -1,9 +1,7 @@
 //! The farm: its settings, the request of a job, and its responses: a small file, the stream of a large one, which the edge
 //! does not read, or a refusal.
 //!
-//! Invariant: no type here implements `Debug` for the token, and an error names a variable, with its value only where that is an
-//! address. A job is sent once. Every error says whether a page may have run, because that decides whether the attempt
-//! counts.
+//! Invariant: a job is sent once. Every error says whether a page may have run, because that decides whether the attempt counts.
 
 use std::{
     sync::OnceLock,
@@ -11,23 +9,19 @@ use std::{
 };
 
 use platen_shared::{
-    farm_address::{FarmAddress, InvalidFarmAddress, account_hash},
-    format::OutputFormat,
-    job::RenderJob,
-    limits,
-    page_report::PageReport,
-    refusal::Refusal,
-    wire,
+    farm_address::account_hash, format::OutputFormat, job::RenderJob, limits, page_report::PageReport,
+    refusal::Refusal, wire,
 };
 use platen_spin::{
-    body::{self, OutgoingBody, TrailersReader},
+    body::{self, Headers, TrailersReader},
+    farm::{Farm, InvalidFarm},
     platform::{self, Unreadable, variable},
 };
 use spin_sdk::{
     wasip3::{
         http::{
             client,
-            types::{ErrorCode, Fields, Method, Request, RequestOptions, Response, Scheme},
+            types::{ErrorCode, Fields, Request, RequestOptions, Response},
         },
         wit_future,
     },
@@ -54,8 +48,7 @@ const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
 /// The settings of the operator, read from Spin variables once per instance.
 pub(super) struct Settings {
-    pub(super) farm: FarmAddress,
-    pub(super) farm_token: String,
+    farm: Farm,
     pub(super) render_timeout: Duration,
 }
 
@@ -64,10 +57,8 @@ pub(super) struct Settings {
 pub(super) enum SettingsError {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    #[error("the Spin variable farm_url is invalid: {0}")]
-    FarmUrl(#[from] InvalidFarmAddress),
-    #[error("the Spin variable farm_token must not be empty")]
-    FarmToken,
+    #[error(transparent)]
+    Farm(#[from] InvalidFarm),
     #[error(
         "the Spin variable deadline_ms must be a whole number of milliseconds from 1 to {}",
         limits::RENDER_TIMEOUT_MS
@@ -82,16 +73,12 @@ impl Settings {
     }
 
     async fn read() -> Result<Self, SettingsError> {
-        let farm = variable("farm_url").await?.parse()?;
-        let farm_token = variable("farm_token").await?;
-        if farm_token.is_empty() {
-            return Err(SettingsError::FarmToken);
-        }
+        let farm = Farm::read().await?;
         let milliseconds = variable("deadline_ms").await?.parse().ok();
         let milliseconds = milliseconds
             .filter(|ms| (1..=limits::RENDER_TIMEOUT_MS).contains(ms))
             .ok_or(SettingsError::Deadline)?;
-        Ok(Self { farm, farm_token, render_timeout: Duration::from_millis(milliseconds) })
+        Ok(Self { farm, render_timeout: Duration::from_millis(milliseconds) })
     }
 }
 
@@ -123,44 +110,28 @@ async fn send(
     if time_left.is_zero() {
         return Err(Refusal::NoSlotInTime.into());
     }
-    let headers = headers(settings, job, body.len(), time_left, context)?;
-    let OutgoingBody { contents, trailers, transfer } = OutgoingBody::new(body);
-    context.background.run(async {
-        _ = transfer.await;
-    });
     // A platform that does not support an option applies its own limit.
     let options = RequestOptions::new();
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).ok();
     let _ = options.set_connect_timeout(nanoseconds(CONNECT_TIMEOUT.min(time_left)));
     // The edge does not read the file, so the platform has to detect a stalled transfer.
     let _ = options.set_between_bytes_timeout(nanoseconds(time_left));
-    let (request, _sent) = Request::new(headers, Some(contents), trailers, Some(options));
-    let farm = &settings.farm;
-    let scheme = if farm.https { Scheme::Https } else { Scheme::Http };
-    let path = format!("{}{}", farm.path, wire::JOBS_PATH);
-    let set = request
-        .set_method(&Method::Post)
-        .and_then(|()| request.set_scheme(Some(&scheme)))
-        .and_then(|()| request.set_authority(Some(&farm.authority)))
-        .and_then(|()| request.set_path_with_query(Some(&path)));
-    debug_assert!(set.is_ok(), "the parts of farm_url were checked when it was parsed");
+    let headers = headers(job, time_left, context);
+    let (request, transfer) =
+        settings.farm.post(wire::JOBS_PATH, headers, body, options).map_err(|error| {
+            Failure::new(ApiError::Internal, format!("cannot build the request to the farm: {error:?}"))
+        })?;
+    context.background.run(async {
+        _ = transfer.await;
+    });
     let received = receive(request, job.options.output.format(), deadline);
     let file = platform::timeout(time_left + GRACE_PERIOD, received).await;
     file.unwrap_or_else(|| Err(ApiError::from(Refusal::Deadline).into()))
 }
 
-fn headers(
-    settings: &Settings,
-    job: &RenderJob,
-    length: usize,
-    time_left: Duration,
-    context: &RequestContext,
-) -> Result<Fields, Failure> {
+fn headers(job: &RenderJob, time_left: Duration, context: &RequestContext) -> Headers {
     let trace = &context.trace;
     let mut entries = vec![
-        ("authorization".to_owned(), format!("Bearer {}", settings.farm_token).into_bytes()),
-        ("content-type".to_owned(), b"application/json".to_vec()),
-        ("content-length".to_owned(), length.to_string().into_bytes()),
         (wire::REQUEST_ID.to_owned(), trace.request_id.clone().into_bytes()),
         (wire::ACCOUNT.to_owned(), account_hash(&job.account).into_bytes()),
         (wire::DEADLINE_MS.to_owned(), time_left.as_millis().to_string().into_bytes()),
@@ -168,9 +139,7 @@ fn headers(
         (wire::JOB_TRACEPARENT.to_owned(), trace.traceparent.clone()),
     ];
     entries.extend(trace.tracestate.clone().map(|state| (wire::TRACESTATE.to_owned(), state)));
-    Fields::from_list(&entries).map_err(|error| {
-        Failure::new(ApiError::Internal, format!("cannot build the request to the farm: {error:?}"))
-    })
+    entries
 }
 
 /// The body of a successful response.
