@@ -21,10 +21,7 @@ use chromiumoxide_cdp::cdp::{
         emulation::{EventVirtualTimeBudgetExpired, SetUserAgentOverrideParams},
         fetch::EventRequestPaused,
         media::EventPlayerCreated,
-        network::{
-            EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
-            RequestId,
-        },
+        network::{EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived},
         page::{
             DialogType, EventFrameAttached, EventJavascriptDialogOpening, EventLifecycleEvent,
             HandleJavaScriptDialogParams,
@@ -47,7 +44,7 @@ use tokio::{
 pub(super) use self::requests::taints;
 use self::{
     main_document::MainDocument,
-    requests::{EndedRequest, OpenRequests, needs_real_time, parse},
+    requests::{OpenRequests, needs_real_time, parse},
 };
 use super::{
     load_state::{LoadState, PageActivity, PageRecords},
@@ -171,39 +168,16 @@ impl<'a> PageEventHandler<'a> {
         match event.method() {
             // All its fields are mandatory and none is an enum; without this event no page is loaded.
             EventLifecycleEvent::IDENTIFIER => self.on_lifecycle(&event.parse()?)?,
-            EventRequestWillBeSent::IDENTIFIER => match parse(event) {
-                Some(sent) => self.on_request(event.worker.as_deref(), &sent),
-                None => self.on_unknown_request(),
-            },
+            EventRequestWillBeSent::IDENTIFIER => self.on_request(event),
             EventResponseReceived::IDENTIFIER => self.on_response(event),
             EventLoadingFinished::IDENTIFIER => self.on_end(parse(event).as_ref()),
-            EventLoadingFailed::IDENTIFIER => {
-                let failed = parse(event);
-                failed.iter().try_for_each(|failed| self.on_failure(failed))?;
-                self.on_end(failed.as_ref());
-            }
+            EventLoadingFailed::IDENTIFIER => self.on_failure(event)?,
             EventVirtualTimeBudgetExpired::IDENTIFIER => {
                 self.change_activity(|activity| activity.budget_expired = event.sequence);
             }
-            // A worker whose session is unknown stays paused; the page may not need it.
-            EventAttachedToTarget::IDENTIFIER => {
-                event.parse::<EventAttachedToTarget>().map_or(Ok(()), |worker| self.start_worker(worker))?;
-            }
-            EventDetachedFromTarget::IDENTIFIER => {
-                if let Ok(detached) = event.parse::<EventDetachedFromTarget>() {
-                    self.requests.end_of_worker(detached.session_id.as_ref());
-                    self.record_requests(true);
-                }
-            }
-            EventRequestPaused::IDENTIFIER => {
-                let forbidden_in = self.navigations.are_over().then_some(self.main_frame);
-                self.answers.on_paused(
-                    self.session,
-                    event.worker.as_deref(),
-                    forbidden_in,
-                    &event.parse()?,
-                )?;
-            }
+            EventAttachedToTarget::IDENTIFIER => self.on_worker(event)?,
+            EventDetachedFromTarget::IDENTIFIER => self.on_worker_end(event),
+            EventRequestPaused::IDENTIFIER => self.on_paused(event)?,
             EventJavascriptDialogOpening::IDENTIFIER => self.on_dialog(event.parse().ok().as_ref())?,
             EventAnimationCreated::IDENTIFIER => self.change_activity(PageActivity::animation_began),
             // Of a media element, whose playback has a clock of its own.
@@ -224,8 +198,10 @@ impl<'a> PageEventHandler<'a> {
         Ok(())
     }
 
-    /// The page's session does not report the requests of shared and service workers.
-    fn start_worker(&self, worker: EventAttachedToTarget) -> Result<(), CdpError> {
+    /// A worker whose session is unknown stays paused; the page may not need it. The page's session does not report the requests
+    /// of shared and service workers.
+    fn on_worker(&self, event: &Event) -> Result<(), CdpError> {
+        let Ok(worker) = event.parse::<EventAttachedToTarget>() else { return Ok(()) };
         if self.answers.site.is_some() && worker.target_info.r#type != "worker" {
             site::intercept(
                 &self.session.worker_session(worker.session_id.clone()),
@@ -234,6 +210,13 @@ impl<'a> PageEventHandler<'a> {
             )?;
         }
         start_worker(self.session, worker.session_id, self.user_agent)
+    }
+
+    fn on_worker_end(&mut self, event: &Event) {
+        if let Ok(detached) = event.parse::<EventDetachedFromTarget>() {
+            self.requests.end_of_worker(detached.session_id.as_ref());
+            self.record_requests(true);
+        }
     }
 
     fn change_activity(&self, change: impl FnOnce(&mut PageActivity)) {
@@ -288,27 +271,5 @@ impl<'a> PageEventHandler<'a> {
             _ => {}
         }
         Ok(())
-    }
-
-    fn on_document(&mut self, id: &RequestId, url: &str) {
-        self.traffic.document_requested(url);
-        match &mut self.document {
-            Some(document) if document.id == *id => url.clone_into(&mut document.last),
-            document => *document = Some(MainDocument::new(id.clone(), url.to_owned())),
-        }
-    }
-
-    /// A page whose main document is missing or incomplete is not the requested page.
-    fn on_failure(&self, failed: &EndedRequest) -> Result<(), JobError> {
-        let Some(document) = self.document.as_ref().filter(|document| document.id == failed.request_id)
-        else {
-            return Ok(());
-        };
-        if failed.canceled || self.navigations.are_over() {
-            // The previous document stays, and does not finish loading.
-            self.state.send_modify(|state| state.navigation.cancelled = true);
-            return Ok(());
-        }
-        document.error(&failed.error_text, self.job_host, self.traffic).map_or(Ok(()), Err)
     }
 }

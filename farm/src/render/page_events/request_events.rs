@@ -2,19 +2,20 @@
 
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
-        network::EventResponseReceived,
+        network::{EventResponseReceived, RequestId},
         page::{EventFrameNavigated, EventNavigatedWithinDocument},
     },
     js_protocol::runtime::{EventExceptionRevoked, EventExceptionThrown},
 };
-use platen_cdp::Event;
+use platen_cdp::{CdpError, Event};
 use tokio::time::Instant;
 
 use super::{
     PageEventHandler,
-    requests::{EndedRequest, Received, SentRequest, is_drawn, loads_asset, loads_origin, may_change},
+    main_document::MainDocument,
+    requests::{EndedRequest, Received, SentRequest, is_drawn, loads_asset, loads_origin, may_change, parse},
 };
-use crate::render::static_page;
+use crate::{error::JobError, render::static_page};
 
 impl PageEventHandler<'_> {
     pub(super) fn on_response(&mut self, event: &Event) {
@@ -50,7 +51,9 @@ impl PageEventHandler<'_> {
         }
     }
 
-    pub(super) fn on_request(&mut self, worker: Option<&str>, sent: &SentRequest) {
+    pub(super) fn on_request(&mut self, event: &Event) {
+        let Some(sent) = &parse::<SentRequest>(event) else { return self.on_unknown_request() };
+        let worker = event.worker.as_deref();
         *self.tainted |= loads_origin(sent) && (worker.is_some() || !loads_asset(sent, self.main_frame));
         let url = &sent.request.url;
         if !sent.is_preflight() {
@@ -90,11 +93,46 @@ impl PageEventHandler<'_> {
         self.record_requests(counts);
     }
 
+    fn on_document(&mut self, id: &RequestId, url: &str) {
+        self.traffic.document_requested(url);
+        match &mut self.document {
+            Some(document) if document.id == *id => url.clone_into(&mut document.last),
+            document => *document = Some(MainDocument::new(id.clone(), url.to_owned())),
+        }
+    }
+
     /// A request that cannot be read is not waited for, because its end would not be recognised. It may be
     /// for anything.
-    pub(super) fn on_unknown_request(&mut self) {
+    fn on_unknown_request(&mut self) {
         *self.tainted = true;
         self.change_activity(|activity| (activity.may_change, activity.needs_real_time) = (true, true));
+    }
+
+    pub(super) fn on_failure(&mut self, event: &Event) -> Result<(), JobError> {
+        let failed = parse::<EndedRequest>(event);
+        failed.iter().try_for_each(|failed| self.on_document_failure(failed))?;
+        self.on_end(failed.as_ref());
+        Ok(())
+    }
+
+    /// A page whose main document is missing or incomplete is not the requested page.
+    fn on_document_failure(&self, failed: &EndedRequest) -> Result<(), JobError> {
+        let Some(document) = self.document.as_ref().filter(|document| document.id == failed.request_id)
+        else {
+            return Ok(());
+        };
+        if failed.canceled || self.navigations.are_over() {
+            // The previous document stays, and does not finish loading.
+            self.state.send_modify(|state| state.navigation.cancelled = true);
+            return Ok(());
+        }
+        document.error(&failed.error_text, self.job_host, self.traffic).map_or(Ok(()), Err)
+    }
+
+    /// Chromium waits for what is to become of a request.
+    pub(super) fn on_paused(&mut self, event: &Event) -> Result<(), CdpError> {
+        let forbidden_in = self.navigations.are_over().then_some(self.main_frame);
+        self.answers.on_paused(self.session, event.worker.as_deref(), forbidden_in, &event.parse()?)
     }
 
     /// `counts` says that the change is one for which the network is not idle.
