@@ -4,6 +4,7 @@
 //! text and names from the request, never an address, a file path or an SQL statement.
 
 use platen_shared::{
+    job::RenderJob,
     limits,
     reason::Reason,
     refusal::{RETRY_AFTER_SECONDS, Refusal},
@@ -23,9 +24,9 @@ macro_rules! api_errors {
             /// The body breaks a rule of the contract.
             #[error(transparent)]
             Invalid(#[from] InvalidRequest),
-            /// The farm refused the job, or failed.
-            #[error(transparent)]
-            Refused(#[from] Refusal),
+            /// The farm refused the job, or failed. `field` is that of the request.
+            #[error("{refusal}")]
+            Refused { refusal: Refusal, field: Option<String> },
         }
 
         impl ApiError {
@@ -35,7 +36,7 @@ macro_rules! api_errors {
                 match self {
                     $(Self::$error { .. } => Reason::$error,)*
                     Self::Invalid(invalid) => invalid.reason(),
-                    Self::Refused(refusal) => refusal.reason(),
+                    Self::Refused { refusal, .. } => refusal.reason(),
                 }
             }
         }
@@ -63,12 +64,25 @@ api_errors! {
     Internal ("Internal error");
 }
 
+/// A failure on the way to the farm or back, of which no field is the cause.
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused { refusal, field: None }
+    }
+}
+
 impl ApiError {
+    /// The refusal of a job by the farm.
+    #[must_use]
+    pub fn of_job(refusal: Refusal, job: &RenderJob) -> Self {
+        Self::Refused { field: refusal.field(job).map(str::to_owned), refusal }
+    }
+
     /// Whether a recorded attempt counts against the quota; if not, it is refunded.
     #[must_use]
     pub fn is_counted(&self) -> bool {
         match self {
-            Self::Refused(refusal) => refusal.is_counted(),
+            Self::Refused { refusal, .. } => refusal.is_counted(),
             error => error.reason().is_counted(),
         }
     }
@@ -80,7 +94,7 @@ impl ApiError {
             Self::QuotaExhausted { retry_after }
             | Self::RateLimitExceeded { retry_after }
             | Self::ConcurrencyLimitExceeded { retry_after } => Some(*retry_after),
-            Self::Refused(refusal) => refusal.retry_after().map(u64::from),
+            Self::Refused { refusal, .. } => refusal.retry_after().map(u64::from),
             error => (error.reason().status() == 503).then_some(RETRY_AFTER_SECONDS.into()),
         }
     }
@@ -98,7 +112,7 @@ impl ApiError {
         match self {
             Self::Invalid(invalid) => invalid.field(),
             Self::TemplateNotFound => Some("templateId".to_owned()),
-            Self::Refused(refusal) => refusal.field().map(str::to_owned),
+            Self::Refused { field, .. } => field.clone(),
             _ => None,
         }
     }
@@ -106,7 +120,7 @@ impl ApiError {
     /// The numbers of errors and of failed requests of the page, for the attempt's row, where one is the cause.
     #[must_use]
     pub fn page_counts(&self) -> (Option<u32>, Option<u32>) {
-        let Self::Refused(Refusal::FailOn { errors, failed_requests, .. }) = self else {
+        let Self::Refused { refusal: Refusal::FailOn { errors, failed_requests, .. }, .. } = self else {
             return (None, None);
         };
         // The other number is not known: the farm counts for a refusal what the request asks for.

@@ -9,7 +9,10 @@ use std::{fmt, ops::Deref};
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
 
-use crate::reason::Reason;
+use crate::{
+    job::{Output, PdfStandard, RenderJob, Source},
+    reason::Reason,
+};
 
 macro_rules! refusals {
     ($($refusal:ident $({ $($name:ident: $type:ty),* })? ($($message:tt)*) $(in $field:literal)?;)*) => {
@@ -31,11 +34,9 @@ macro_rules! refusals {
                 match self { $(Self::$refusal { .. } => Reason::$refusal,)* }
             }
 
-            /// The field of the request that is the cause, if there is one.
-            #[must_use]
-            pub fn field(&self) -> Option<&str> {
+            /// The field without which there is no such refusal.
+            fn only_field(&self) -> Option<&'static str> {
                 match self {
-                    Self::InvalidSelector { field } => Some(field),
                     $($(Self::$refusal { .. } => Some($field),)?)*
                     _ => None,
                 }
@@ -44,7 +45,7 @@ macro_rules! refusals {
     };
 }
 
-// Name, public message, field of the request.
+// Name, public message, and the field of the request where it is always the same.
 refusals! {
     Unauthorized ("The renderer is not available");
     InvalidJob ("The renderer is not available");
@@ -53,14 +54,14 @@ refusals! {
     Draining ("The renderer is not available");
     NoBrowser ("The renderer is not available");
     NameServerFailed ("The name server did not answer, try again shortly");
-    NameNotFound { host: String } ("The name \"{host}\" could not be resolved") in "url";
-    AddressNotPublic { host: String } ("The address of \"{host}\" is not public") in "url";
-    PortNotAllowed { host: String } ("The port of \"{host}\" is not allowed") in "url";
-    ConnectionRefused { host: String } ("\"{host}\" refused the connection") in "url";
-    ConnectionFailed { host: String } ("The connection to \"{host}\" failed") in "url";
-    Tls { host: String } ("The TLS connection to \"{host}\" failed") in "url";
-    TooManyRedirects { host: String } ("\"{host}\" redirected too many times") in "url";
-    NotAPage { host: String } ("\"{host}\" did not answer with a page") in "url";
+    NameNotFound { host: String } ("The name \"{host}\" could not be resolved");
+    AddressNotPublic { host: String } ("The address of \"{host}\" is not public");
+    PortNotAllowed { host: String } ("The port of \"{host}\" is not allowed");
+    ConnectionRefused { host: String } ("\"{host}\" refused the connection");
+    ConnectionFailed { host: String } ("The connection to \"{host}\" failed");
+    Tls { host: String } ("The TLS connection to \"{host}\" failed");
+    TooManyRedirects { host: String } ("\"{host}\" redirected too many times");
+    NotAPage { host: String } ("\"{host}\" did not answer with a page");
     PageStatus { host: String, status: u16 } ("\"{host}\" answered with status {status}");
     HostBlocked ("The page went to a host of \"blockHosts\"") in "blockHosts";
     FailOn { errors: u32, failed_requests: u32, first: PageTexts } ("The page had {}: {first}", counted(*errors, *failed_requests)) in "failOn";
@@ -77,7 +78,7 @@ refusals! {
     FirstPageChanged ("The page changed between its prints with \"headerFirstHtml\" or \"footerFirstHtml\" and without them");
     InvalidPassword ("\"protection\" has a password with characters that PDF does not allow") in "protection";
     NotOnePage ("The content does not fit on one page of at most {} mm", crate::limits::PDF_SIDE_MM_RANGE.end()) in "singlePage";
-    StandardNotMet { rule: PageText } ("The page cannot be a file of this standard: {rule}") in "pdfStandard";
+    StandardNotMet { rule: PageText } ("The page cannot be a file of this standard: {rule}");
     PageTooLarge ("The page is too large: its image would be over the limit of its format or of {} pixels", crate::limits::MAX_IMAGE_PIXELS);
     PageCrashed ("The page crashed while it was rendered");
     PageMemoryExceeded { mebibytes: u32 } ("The page used more memory than a page may use: {mebibytes} MiB");
@@ -174,6 +175,34 @@ impl Refusal {
         }
     }
 
+    /// The field of the request that is the cause, if it has one: of a host that a page has chosen there is none.
+    #[must_use]
+    pub fn field(&self, job: &RenderJob) -> Option<&str> {
+        match self {
+            Self::InvalidSelector { field } => Some(field),
+            Self::NameNotFound { host }
+            | Self::AddressNotPublic { host }
+            | Self::PortNotAllowed { host }
+            | Self::ConnectionRefused { host }
+            | Self::ConnectionFailed { host }
+            | Self::Tls { host }
+            | Self::TooManyRedirects { host }
+            | Self::NotAPage { host } => {
+                let (field, url) = match &job.source {
+                    Source::Url(url) => ("url", url),
+                    Source::Html(_) => ("baseUrl", job.options.base_url.as_ref()?),
+                };
+                (url.as_url().host_str() == Some(host)).then_some(field)
+            }
+            Self::StandardNotMet { .. } => match &job.options.output {
+                // A file with an invoice has a standard also where the request names none.
+                Output::Pdf(pdf) if pdf.document.standard == PdfStandard::default() => Some("invoiceXml"),
+                _ => Some("pdfStandard"),
+            },
+            refusal => refusal.only_field(),
+        }
+    }
+
     /// The `code` in JSON, which is also the name in metrics and log lines.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -205,6 +234,7 @@ pub const RETRY_AFTER_SECONDS: u32 = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{endpoint::Endpoint, id::AccountId, request::RenderRequest};
 
     #[test]
     fn a_failure_before_the_page_ran_is_not_counted() {
@@ -234,6 +264,44 @@ mod tests {
         }
         let failed = Refusal::FunctionFailed { message: "S3cret".into(), first_error: FirstError::default() };
         assert!(failed.to_string().contains("S3cret"), "the caller gets it");
+    }
+
+    #[test]
+    fn a_field_that_a_refusal_names_is_one_of_its_request() {
+        let job = |body: &str| {
+            let request = RenderRequest::parse(Endpoint::Render, body.as_bytes()).unwrap();
+            request.into_job(AccountId::from_text("a"), None).unwrap()
+        };
+        let host = || "a.example".to_owned();
+        let refusals = [
+            Refusal::NameNotFound { host: host() },
+            Refusal::AddressNotPublic { host: host() },
+            Refusal::PortNotAllowed { host: host() },
+            Refusal::ConnectionRefused { host: host() },
+            Refusal::ConnectionFailed { host: host() },
+            Refusal::Tls { host: host() },
+            Refusal::TooManyRedirects { host: host() },
+            Refusal::NotAPage { host: host() },
+        ];
+        for (body, field) in [
+            (r#"{"url":"http://A.example/"}"#, Some("url")),
+            (r#"{"html":"x","baseUrl":"http://a.example/"}"#, Some("baseUrl")),
+            // The page has chosen the host.
+            (r#"{"html":"x","baseUrl":"http://b.example/"}"#, None),
+            (r#"{"html":"x","assets":{}}"#, None),
+            (r#"{"html":"x"}"#, None),
+        ] {
+            for refusal in &refusals {
+                assert_eq!(refusal.field(&job(body)), field, "{body} {refusal:?}");
+            }
+        }
+        let mut file = job(r#"{"html":"x","format":"pdf","pdfStandard":"pdf/ua-1"}"#);
+        let unmet = Refusal::StandardNotMet { rule: "r".into() };
+        assert_eq!(unmet.field(&file), Some("pdfStandard"));
+        if let Output::Pdf(pdf) = &mut file.options.output {
+            pdf.document.standard = PdfStandard::default();
+        }
+        assert_eq!(unmet.field(&file), Some("invoiceXml"));
     }
 
     #[test]

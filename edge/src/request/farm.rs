@@ -9,8 +9,7 @@ use std::{
 };
 
 use platen_shared::{
-    farm_address::account_hash, format::OutputFormat, job::RenderJob, limits, page_report::PageReport,
-    refusal::Refusal, wire,
+    farm_address::account_hash, job::RenderJob, limits, page_report::PageReport, refusal::Refusal, wire,
 };
 use platen_spin::{
     body::{self, Headers, TrailersReader},
@@ -124,7 +123,7 @@ async fn send(
     context.background.run(async {
         _ = transfer.await;
     });
-    let received = receive(request, job.options.output.format(), deadline);
+    let received = receive(request, job, deadline);
     let file = platform::timeout(time_left + GRACE_PERIOD, received).await;
     file.unwrap_or_else(|| Err(ApiError::from(Refusal::Deadline).into()))
 }
@@ -172,17 +171,17 @@ impl FileBody {
     }
 }
 
-async fn receive(request: Request, format: OutputFormat, deadline: Instant) -> Result<FarmFile, Failure> {
+async fn receive(request: Request, job: &RenderJob, deadline: Instant) -> Result<FarmFile, Failure> {
     let response = client::send(request).await.map_err(|code| no_response(&code))?;
     let (status, headers) = (response.get_status_code(), response.get_headers());
     if headers.get(wire::FARM_ID).is_empty() {
         return Err(not_a_farm(status));
     }
     if status != 200 {
-        return Err(refused(response).await);
+        return Err(refused(response, job).await);
     }
     let content_type = headers.get("content-type").into_iter().next().unwrap_or_default();
-    if content_type != format.content_type().as_bytes() {
+    if content_type != job.options.output.format().content_type().as_bytes() {
         let cause = format!("farm answered 200 with {:?}", String::from_utf8_lossy(&content_type));
         return Err(Failure::new(Refusal::Broken, cause));
     }
@@ -266,7 +265,7 @@ fn not_a_farm(status: u16) -> Failure {
 }
 
 /// The failure of a response of the farm other than 200.
-async fn refused(response: Response) -> Failure {
+async fn refused(response: Response, job: &RenderJob) -> Failure {
     let status = response.get_status_code();
     let times = times(&response.get_headers());
     let (_done, done_reader) = wit_future::new(|| Ok(()));
@@ -274,7 +273,7 @@ async fn refused(response: Response) -> Failure {
     let body = body::read_up_to(&mut stream, 1024, MAX_REFUSAL_BYTES).await;
     if let Ok(refusal) = serde_json::from_slice::<Refusal>(&body) {
         let cause = format!("the farm answered {status}: {}", refusal.code());
-        return Failure { times, ..Failure::new(refusal, cause) };
+        return Failure { times, ..Failure::new(ApiError::of_job(refusal, job), cause) };
     }
     Failure::new(Refusal::Broken, format!("the farm answered {status} without a refusal"))
 }

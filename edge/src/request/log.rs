@@ -36,7 +36,7 @@ impl AccessLog {
         self.code = Some(failure.error.reason().code());
         self.error = Some(match failure.error {
             ApiError::Invalid(_) => "Invalid request".to_owned(),
-            ApiError::Refused(_) => "Refused by the farm".to_owned(),
+            ApiError::Refused { .. } => "Refused by the farm".to_owned(),
             other => other.to_string(),
         });
         self.cause = failure.cause;

@@ -71,7 +71,7 @@ pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
         ApiError::MethodNotAllowed { allowed } => push(&mut headers, "allow", *allowed),
         ApiError::InvalidKey => push(&mut headers, "www-authenticate", "Bearer"),
         ApiError::UnsupportedContentEncoding => push(&mut headers, "accept-encoding", "identity"),
-        ApiError::Refused(Refusal::PageStatus { status, .. }) => {
+        ApiError::Refused { refusal: Refusal::PageStatus { status, .. }, .. } => {
             push(&mut headers, PAGE_STATUS, status.to_string());
         }
         _ => {}

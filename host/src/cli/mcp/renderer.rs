@@ -52,17 +52,15 @@ impl ApiError {
         let code = reason.error_code().map(|code| code.as_str().to_owned());
         Self { error: error.to_string(), code, field }
     }
+
+    fn of_job(refusal: &Refusal, job: &RenderJob) -> Self {
+        Self::new(refusal, refusal.reason(), refusal.field(job).map(str::to_owned))
+    }
 }
 
 impl From<InvalidRequest> for ApiError {
     fn from(error: InvalidRequest) -> Self {
         Self::new(&error, error.reason(), error.field())
-    }
-}
-
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
-        Self::new(&refusal, refusal.reason(), refusal.field().map(str::to_owned))
     }
 }
 
@@ -141,7 +139,7 @@ impl Renderer {
                 let job = job(endpoint, &body, templates)?;
                 let farm = farm.get_or_try_init(|| Farm::start(config.as_ref().clone())).await?;
                 let rendered = farm.render(&job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
-                Ok(rendered.map_err(ApiError::from)?)
+                Ok(rendered.map_err(|refusal| ApiError::of_job(&refusal, &job))?)
             }
         }
     }
