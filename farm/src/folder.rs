@@ -32,12 +32,26 @@ pub struct Folder {
 }
 
 /// Why a page does not get a file. The value is the HTTP status that it gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// There is no such file.
+    #[error("not found")]
     NotFound = 404,
     /// A hidden file, a link out of the folder, no regular file, or one without permission.
+    #[error("a hidden file, a link out of the folder, or no file that can be read")]
     Forbidden = 403,
+    /// More bytes than a page gets of one file.
+    #[error("larger than {} MiB", limits::MAX_ASSET_BYTES >> 20)]
     TooLarge = 413,
+}
+
+impl Missing {
+    /// What a status says; `None` for one that no file has.
+    #[must_use]
+    pub fn of_status(status: u16) -> Option<Self> {
+        let all = [Self::NotFound, Self::Forbidden, Self::TooLarge];
+        all.into_iter().find(|it| *it as u16 == status)
+    }
 }
 
 impl Folder {
@@ -59,6 +73,14 @@ impl Folder {
 
     pub(crate) fn page(&self) -> &str {
         &self.page
+    }
+
+    /// The bytes of the page's own file.
+    ///
+    /// # Errors
+    /// [`Missing`], by the same rules as for the files beside it.
+    pub fn read_page(&self) -> Result<Vec<u8>, Missing> {
+        self.read(&self.page)
     }
 
     /// The bytes of the file that the path of an address names.

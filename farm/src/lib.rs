@@ -31,6 +31,6 @@ pub use egress_config::{
 };
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Readiness, Rendered};
-pub use folder::Folder;
+pub use folder::{Folder, Missing};
 pub use http::{EmptyToken, FarmToken};
 pub use platen_cdp::CdpError;

@@ -155,6 +155,7 @@ async fn server(stage: Stage) -> Result<()> {
         ("render_template", json!({ "templateId": "tpl_nothing" })),
         ("render_html", json!({ "html": "x", "path": "../page.png" })),
         ("no_such_tool", json!({})),
+        ("render_html", json!({ "file": "page.html" })),
     ];
     let report = client.run("auto", &command(&target.base_url, &target.key), &calls).await?;
     let tools = ["render_html", "render_url", "render_template", "list_templates", "describe_options"];
@@ -177,6 +178,7 @@ async fn server(stage: Stage) -> Result<()> {
     report.error(8, "Template not found (code template_not_found, field templateId)")?;
     report.error(9, "\"path\" must be below")?;
     ensure!(report.0["results"][10]["refused"].is_string(), "{}", report.0["results"][10]);
+    report.error(11, "(code unknown_field, field file)")?;
     let log = report.0["log"].as_str().unwrap_or_default();
     ensure!(
         log.contains("TRACE") && !log.contains(&target.key) && !log.contains("lime") && !log.contains("Paid"),
@@ -214,7 +216,7 @@ async fn no_server(stage: Stage) -> Result<()> {
 
     let calls = [("render_html", json!({ "html": "x", "path": "page.png" }))];
     let report = client.run("legacy", &command(Path::new("/")), &calls).await?;
-    report.error(0, "files cannot be written")?;
+    report.error(0, "files cannot be read or written")?;
 
     let commands = operator(&files);
     commands.run(&["migrate"]).await?;
@@ -272,5 +274,76 @@ async fn no_server(stage: Stage) -> Result<()> {
     ensure!(text.contains("Dear Ann"), "{text}");
     ensure!(report.text(10)?.contains("image/png"), "{}", report.text(10)?);
     report.error(11, "Missing template variables \"name\", \"title\" (code missing_template_variable")?;
-    report.error(12, "Template not found (code template_not_found, field templateId)")
+    report.error(12, "Template not found (code template_not_found, field templateId)")?;
+    pages_of_the_directory(&client, &command(&files)).await
+}
+
+/// `render_html` with the pages of files in place of markup.
+async fn pages_of_the_directory(client: &Client, server: &Command) -> Result<()> {
+    let files = client.path("files");
+    let page = "<link rel=stylesheet href=style.css>";
+    fs::create_dir_all(files.join("site/.hidden"))?;
+    for (file, content) in [
+        ("files/site/style.css", "html { background: lime }"),
+        ("files/site/index.html", page),
+        ("files/site/.hidden.html", page),
+        ("files/site/.hidden/page.html", page),
+        (
+            "files/broken.html",
+            "<link rel=stylesheet href=style.css><script>throw new Error('thrown')</script>",
+        ),
+        ("outside.html", page),
+    ] {
+        fs::write(client.path(file), content)?;
+    }
+    symlink("../../outside.html", files.join("site/link.html"))?;
+    symlink(".hidden", files.join("site/shown"))?;
+    let of = |file: &str| ("render_html", json!({ "file": file, "width": 60, "height": 40 }));
+    let absolute = files.join("site/index.html");
+    let calls = [
+        of("site/index.html"),
+        of(absolute.to_str().context("UTF-8")?),
+        of("broken.html"),
+        of("../outside.html"),
+        of("up/outside.html"),
+        of("site/link.html"),
+        of("/etc/hostname"),
+        of("site/.hidden.html"),
+        of("site/.hidden/page.html"),
+        of("site/shown/page.html"),
+        of("site"),
+        of("none.html"),
+        ("render_html", json!({ "file": "site/index.html", "html": "x" })),
+        ("render_html", json!({ "file": 1 })),
+        ("render_url", json!({ "file": "site/index.html" })),
+    ];
+    let report = client.run("legacy", server, &calls).await?;
+    for call in [0, 1] {
+        has_colour(&report.file(call, "image/png")?, "image/png")?;
+    }
+    let text = report.0["results"][2]["content"][1]["text"].as_str().unwrap_or_default();
+    for part in [
+        "; errors of the page: 1; failed requests of the page: 1",
+        "\n- style.css: not found",
+        "\n- Error: thrown",
+    ] {
+        ensure!(text.contains(part), "{text}");
+    }
+    for (call, expected) in [
+        (3, "\"file\" must be below"),
+        (4, "\"file\" must be below"),
+        (5, "cannot be read: a hidden file, a link out of the folder"),
+        (6, "\"file\" must be below"),
+        (7, "\"file\" is hidden"),
+        (8, "\"file\" is hidden"),
+        (9, "\"file\" is hidden"),
+        (10, "cannot be read"),
+        (11, "none.html cannot be read: not found"),
+        (12, "exclude each other"),
+        (13, "must be a string"),
+        (14, "(code unknown_field, field file)"),
+    ] {
+        report.error(call, expected)?;
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@
 
 mod fields;
 pub(super) mod files;
-mod folder;
+pub(super) mod folder;
 
 use std::{
     collections::btree_map::Entry,

@@ -3,7 +3,7 @@
 use std::{fmt, num::NonZeroUsize, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
-use platen_farm::{Farm, Rendered};
+use platen_farm::{Farm, Folder, Rendered};
 use platen_program::http_client;
 use platen_shared::{
     endpoint::Endpoint,
@@ -120,7 +120,13 @@ impl Renderer {
         Self::Local { config: Box::new(config), farm: OnceCell::new() }
     }
 
-    /// Renders the body of a request. Without a server, a template is one of `templates`.
+    /// Whether a page can have the files of a folder, which are not sent to a server.
+    pub(super) fn has_folders(&self) -> bool {
+        matches!(self, Self::Local { .. })
+    }
+
+    /// Renders the body of a request. Without a server, a template is one of `templates`, and markup without an address has the
+    /// files of `folder`.
     ///
     /// # Errors
     /// [`ApiError`] for a refusal.
@@ -129,6 +135,7 @@ impl Renderer {
         endpoint: Endpoint,
         body: Vec<u8>,
         templates: Option<&SavedTemplates>,
+        folder: Option<Folder>,
     ) -> Result<Rendered> {
         match self {
             Self::Server { http, url, key } => {
@@ -138,7 +145,11 @@ impl Renderer {
             Self::Local { config, farm } => {
                 let job = job(endpoint, &body, templates)?;
                 let farm = farm.get_or_try_init(|| Farm::start(config.as_ref().clone())).await?;
-                let rendered = farm.render(&job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
+                let time_left = Duration::from_millis(limits::RENDER_TIMEOUT_MS);
+                let rendered = match folder.filter(|_| !job.has_address()) {
+                    Some(folder) => Box::pin(farm.render_in_folder(job.clone(), &folder, time_left)).await,
+                    None => farm.render(&job, time_left).await,
+                };
                 Ok(rendered.map_err(|refusal| ApiError::of_job(&refusal, &job))?)
             }
         }

@@ -29,6 +29,18 @@ pub(super) fn arguments(endpoint: Endpoint, source: FieldName) -> Map<String, Va
     schema
 }
 
+/// The argument that names a file of the markup.
+pub(super) const FILE: &str = "file";
+
+/// Adds the file that has the markup in place of `html`.
+pub(super) fn add_file(schema: &mut Map<String, Value>) {
+    let file = "HTML file below the directory of this server, in place of `html`; a relative path is in that directory. The \
+                page gets the other files of its folder by their relative addresses.";
+    schema["properties"][FILE] = json!({ "type": "string", "minLength": 1, "description": file });
+    // Some clients refuse a schema with alternatives at its top.
+    schema.shift_remove("required");
+}
+
 /// The schemas of all options, with their whole descriptions.
 pub(super) fn options() -> Map<String, Value> {
     let options = properties(Endpoint::Render, FieldName::Html);
@@ -86,7 +98,7 @@ mod tests {
             (Endpoint::Render, FieldName::Url),
             (Endpoint::Template, FieldName::TemplateId),
         ] {
-            let schema = arguments(endpoint, source);
+            let mut schema = arguments(endpoint, source);
             let names: Vec<_> =
                 schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
             let others = [FieldName::Html, FieldName::Url, FieldName::FileName];
@@ -94,6 +106,7 @@ mod tests {
                 FieldName::of_endpoint(endpoint).filter(|name| *name == source || !others.contains(name));
             let expected: Vec<_> = fields.map(FieldName::as_str).chain([PATH]).collect();
             assert_eq!(names, expected);
+            add_file(&mut schema);
             let text = Value::Object(schema).to_string();
             assert!(!text.contains("$ref"), "{text}");
             assert!(text.len() < 13_000, "{}", text.len());

@@ -1,16 +1,17 @@
 //! The tools: what they are, and their calls.
 //!
-//! Invariant: a file is written only below the directory of the command. An error that a model can act on is the result
+//! Invariant: a file is read or written only below the directory of the command. An error that a model can act on is the result
 //! of a call, not an error of the protocol, which models do not see.
 
 use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use platen_farm::Rendered;
+use platen_farm::{Folder, Rendered};
 use platen_shared::{endpoint::Endpoint, format::OutputFormat, request::FieldName};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -26,15 +27,18 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     renderer::{Renderer, SavedTemplates},
-    schema::{self, PATH},
+    schema::{self, FILE, PATH},
 };
-use crate::cli::render::files;
+use crate::cli::render::{files, folder::plain};
 
 const RENDER_HTML: &str = "render_html";
 const RENDER_URL: &str = "render_url";
 const RENDER_TEMPLATE: &str = "render_template";
 const LIST_TEMPLATES: &str = "list_templates";
 const DESCRIBE_OPTIONS: &str = "describe_options";
+
+/// The texts about a page in a result.
+const MAX_PROBLEMS: usize = 10;
 
 pub(super) struct Tools {
     renderer: Renderer,
@@ -64,10 +68,14 @@ impl Tools {
             );
             Tool::new(name, description, schema::arguments(endpoint, source))
         };
-        let mut tools = vec![
-            renders(RENDER_HTML, "Renders markup", Endpoint::Render, FieldName::Html),
-            renders(RENDER_URL, "Renders a public web page", Endpoint::Render, FieldName::Url),
-        ];
+        let has_files = self.renderer.has_folders();
+        let about = if has_files { "Renders markup, or a file that has it," } else { "Renders markup" };
+        let mut html = renders(RENDER_HTML, about, Endpoint::Render, FieldName::Html);
+        if has_files {
+            schema::add_file(Arc::make_mut(&mut html.input_schema));
+        }
+        let mut tools =
+            vec![html, renders(RENDER_URL, "Renders a public web page", Endpoint::Render, FieldName::Url)];
         if self.has(RENDER_TEMPLATE) {
             let about = "Renders a saved template, with values for its placeholders,";
             tools.push(renders(RENDER_TEMPLATE, about, Endpoint::Template, FieldName::TemplateId));
@@ -98,17 +106,26 @@ impl Tools {
     async fn call(&self, tool: &str, arguments: JsonObject) -> Result<Vec<ContentBlock>> {
         let text = |text: String| Ok(vec![ContentBlock::text(text)]);
         match tool {
-            RENDER_TEMPLATE => self.render(Endpoint::Template, arguments).await,
+            RENDER_HTML if self.renderer.has_folders() && arguments.contains_key(FILE) => {
+                let (arguments, folder) = self.with_markup(arguments)?;
+                self.render(Endpoint::Render, arguments, Some(folder)).await
+            }
+            RENDER_TEMPLATE => self.render(Endpoint::Template, arguments, None).await,
             LIST_TEMPLATES => {
                 let templates = self.templates.as_ref().context("there is no database")?;
                 text(serde_json::to_string(&templates.list()?)?)
             }
             DESCRIBE_OPTIONS => text(Value::Object(schema::options()).to_string()),
-            _ => self.render(Endpoint::Render, arguments).await,
+            _ => self.render(Endpoint::Render, arguments, None).await,
         }
     }
 
-    async fn render(&self, endpoint: Endpoint, mut arguments: JsonObject) -> Result<Vec<ContentBlock>> {
+    async fn render(
+        &self,
+        endpoint: Endpoint,
+        mut arguments: JsonObject,
+        folder: Option<Folder>,
+    ) -> Result<Vec<ContentBlock>> {
         let path = match arguments.shift_remove(PATH) {
             None => None,
             Some(Value::String(path)) => Some(self.file(Path::new(&path))?),
@@ -118,8 +135,8 @@ impl Tools {
             arguments.entry(FieldName::Format.as_str()).or_insert_with(|| format.extension().into());
         }
         let body = Value::Object(arguments).to_string().into_bytes();
-        let rendered = self.renderer.render(endpoint, body, self.templates.as_ref()).await?;
-        let Rendered { bytes, page, format, .. } = rendered;
+        let rendered = self.renderer.render(endpoint, body, self.templates.as_ref(), folder).await?;
+        let Rendered { bytes, page, problems, format } = rendered;
         let media_type = format.content_type();
         #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
         let mut text = format!("{media_type}, {:.1} KB", bytes.len() as f64 / 1000.0);
@@ -133,6 +150,9 @@ impl Tools {
         }
         if !page.is_idle {
             text += "; a request of the page was still open";
+        }
+        for problem in problems.iter().take(MAX_PROBLEMS) {
+            let _ = write!(text, "\n- {}", plain(problem));
         }
         if let Some((path, _)) = path {
             files::write(&path, &bytes)?;
@@ -148,14 +168,46 @@ impl Tools {
         Ok(vec![file, ContentBlock::text(text)])
     }
 
+    /// The arguments with the markup of the file that they name, and its folder.
+    fn with_markup(&self, mut arguments: JsonObject) -> Result<(JsonObject, Folder)> {
+        let Some(Value::String(path)) = arguments.shift_remove(FILE) else {
+            return Err(anyhow!("\"{FILE}\" must be a string"));
+        };
+        let html = FieldName::Html.as_str();
+        ensure!(!arguments.contains_key(html), "\"{FILE}\" and \"{html}\" exclude each other");
+        let path = self.directory.join(path);
+        let (parent, name) =
+            path.parent().zip(path.file_name()).with_context(|| format!("\"{FILE}\" names no file"))?;
+        let parent = parent.canonicalize();
+        let parent = parent.with_context(|| format!("the directory of {} cannot be used", path.display()))?;
+        let file = parent.join(name);
+        let mut names = self.below(FILE, &file)?.iter();
+        ensure!(!names.any(|name| name.as_encoded_bytes().starts_with(b".")), "\"{FILE}\" is hidden");
+        let cannot_read = || format!("{} cannot be read", file.display());
+        let folder = Folder::open(&parent, Some(&file)).with_context(cannot_read)?;
+        let markup = folder.read_page().with_context(cannot_read)?;
+        let markup =
+            String::from_utf8(markup).with_context(|| format!("{} is not UTF-8 text", file.display()))?;
+        arguments.insert(html.to_owned(), markup.into());
+        Ok((arguments, folder))
+    }
+
+    /// The path of a file in the directory. `argument` has named the file, whose path is without links.
+    fn below<'p>(&self, argument: &str, file: &'p Path) -> Result<&'p Path> {
+        ensure!(
+            self.directory.parent().is_some(),
+            "files cannot be read or written: this server has no directory for them (--directory)"
+        );
+        file.strip_prefix(&self.directory).ok().with_context(|| {
+            let directory = self.directory.display();
+            format!("\"{argument}\" must be below {directory}, the directory of this server (--directory)")
+        })
+    }
+
     /// The file of a path, without links, and the format of its name.
     fn file(&self, path: &Path) -> Result<(PathBuf, OutputFormat)> {
         let format = files::format(path)
             .with_context(|| format!("\"{PATH}\" must end in .png, .jpg, .jpeg, .webp or .pdf"))?;
-        ensure!(
-            self.directory.parent().is_some(),
-            "files cannot be written: this server has no directory for them (--directory)"
-        );
         let path = self.directory.join(path);
         let file = if let Ok(file) = path.canonicalize() {
             file
@@ -165,11 +217,7 @@ impl Tools {
             let parent = parent.canonicalize();
             parent.with_context(|| format!("the directory of {} cannot be used", path.display()))?.join(name)
         };
-        ensure!(
-            file.starts_with(&self.directory),
-            "\"{PATH}\" must be below {}, the directory of this server (--directory)",
-            self.directory.display()
-        );
+        self.below(PATH, &file)?;
         Ok((file, format))
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use platen_farm::Folder;
+use platen_farm::{Folder, Missing};
 use platen_shared::job::RenderJob;
 
 use super::RenderCommand;
@@ -33,15 +33,9 @@ impl RenderCommand {
 }
 
 /// A text of a page's problem. A file beside the markup has a path and a reason instead of a method and a status.
-pub(super) fn plain(text: &str) -> String {
+pub(in crate::cli) fn plain(text: &str) -> String {
     let file = text.strip_prefix("GET /").and_then(|request| request.rsplit_once(' '));
-    let reason = |status| match status {
-        "404" => Some("not found"),
-        "403" => Some("a hidden file, a link out of the folder, or no file that can be read"),
-        "413" => Some("larger than 20 MiB"),
-        _ => None,
-    };
-    match file.and_then(|(path, status)| Some((path, reason(status)?))) {
+    match file.and_then(|(path, status)| Some((path, Missing::of_status(status.parse().ok()?)?))) {
         Some((path, reason)) => format!("{path}: {reason}"),
         None => text.to_owned(),
     }
