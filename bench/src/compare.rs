@@ -36,7 +36,7 @@ use crate::{cpu_accounting::Cgroups, http_client, statistics::milliseconds};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Renderers, separated by commas [default: all that are installed, without the baseline]
+    /// Renderers, separated by commas [default: all that are installed, without baseline and inlined]
     #[arg(long, value_delimiter = ',')]
     targets: Vec<Kind>,
     /// Pages, separated by commas; mix is jobs of 1,000 accounts [default: all]
@@ -161,7 +161,7 @@ async fn compare(options: &Options, environment: &Environment, hosts: &Hosts) ->
         ensure!(names.contains(&name.as_str()), "unknown page {name}; the pages are {}", names.join(", "));
     }
     let is_selected = |name| options.pages.is_empty() || options.pages.iter().any(|page| page == name);
-    let all = Kind::value_variants().iter().filter(|kind| **kind != Kind::Baseline);
+    let all = Kind::value_variants().iter().filter(|kind| !matches!(kind, Kind::Baseline | Kind::Inlined));
     let kinds =
         if options.targets.is_empty() { all.collect() } else { options.targets.iter().collect::<Vec<_>>() };
 

@@ -3,6 +3,7 @@
 //! Invariant: all renderers get the same page and options. The pixels or the text of the file show whether
 //! the page was rendered completely.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use platen_harness::{image_file::Colour, site::Site};
 use serde_json::{Value, json};
 
@@ -20,14 +21,31 @@ pub(crate) enum Output {
 pub(crate) enum Source {
     Html(String),
     Url(String),
+    Files(Files),
+}
+
+/// Markup and the files beside it.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    pub(crate) html: String,
+    /// Path and content.
+    pub(crate) assets: Vec<(&'static str, Vec<u8>)>,
+    /// The same page with the files in its markup.
+    pub(crate) inlined: String,
 }
 
 impl Source {
-    /// Adds the field `html` or `url` to a request.
+    /// Adds the field `html` or `url` to a request, and `assets`.
     pub(crate) fn write_to(&self, request: &mut Value) {
         match self {
             Self::Html(html) => request["html"] = html.as_str().into(),
             Self::Url(url) => request["url"] = url.as_str().into(),
+            Self::Files(Files { html, assets, .. }) => {
+                request["html"] = html.as_str().into();
+                for (path, content) in assets {
+                    request["assets"][path]["content"] = BASE64_STANDARD.encode(content).into();
+                }
+            }
         }
     }
 }
@@ -76,6 +94,15 @@ impl Page {
         });
         self.source.write_to(&mut body);
         body
+    }
+
+    /// The page with its files in its markup.
+    pub(crate) fn inlined(&self) -> Self {
+        let source = match &self.source {
+            Source::Files(files) => Source::Html(files.inlined.clone()),
+            source => source.clone(),
+        };
+        Self { source, ..self.clone() }
     }
 
     /// The page without its wait, for the warm-up.

@@ -5,6 +5,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use platen_harness::{
     settings,
     site::{self, Reply, Site},
@@ -13,7 +14,7 @@ use platen_harness::{
 use platen_shared::limits;
 
 use super::{
-    page::{Output, Page, Source, VIEWPORT},
+    page::{Files, Output, Page, Source, VIEWPORT},
     page_template, test_image,
 };
 
@@ -64,7 +65,7 @@ pub(super) fn all(hosts: &Hosts) -> Result<Vec<Page>> {
         text: "Thank you for your order",
         ..invoice.clone()
     };
-    let [assets_pdf, assets_png] = with_assets(hosts, &pdf, &invoice)?;
+    let [assets_pdf, assets_png, files_pdf, files_png] = with_assets(hosts, &pdf, &invoice)?;
     let script = Page {
         name: "script-png",
         title: "Table built by a script, PNG",
@@ -77,6 +78,8 @@ pub(super) fn all(hosts: &Hosts) -> Result<Vec<Page>> {
         invoice.clone(),
         assets_pdf,
         assets_png,
+        files_pdf,
+        files_png,
         Page {
             name: "table-pdf",
             title: "Table of 200 rows, PDF A4",
@@ -168,8 +171,8 @@ pub(super) fn mix(hosts: &Hosts, pages: &[Page]) -> Result<Vec<(Page, u32)>> {
     ])
 }
 
-/// The invoice with its style sheet, its logo and two fonts on a host that speaks TLS.
-fn with_assets(hosts: &Hosts, pdf: &Page, png: &Page) -> Result<[Page; 2]> {
+/// The invoice with its style sheet, its logo and two fonts on a host that speaks TLS, and beside its markup.
+fn with_assets(hosts: &Hosts, pdf: &Page, png: &Page) -> Result<[Page; 4]> {
     let invoice = read("invoice.html")?;
     let between = |text: &str, begin, end| {
         let (before, rest) = text.split_once(begin)?;
@@ -178,34 +181,45 @@ fn with_assets(hosts: &Hosts, pdf: &Page, png: &Page) -> Result<[Page; 2]> {
     };
     let [head, style, body] = between(&invoice, "<style>", "</style>").context("the invoice has no style")?;
     let [before, _, after] = between(&body, "<svg", "</svg>").context("the invoice has no logo")?;
-    let faces = [(400, "regular"), (700, "bold")].map(|(weight, name)| {
-        format!(
-            "@font-face {{ font-family: Served; src: url({name}.ttf); font-weight: {weight}; font-display: block }}\n"
-        )
-    });
     let style = style.replace(".band svg", ".band img").replace("\"Liberation Sans\"", "Served");
+    let style = |url: &dyn Fn(&str) -> String| {
+        let faces = [(400, "regular.ttf"), (700, "bold.ttf")].map(|(weight, file)| {
+            let url = url(file);
+            format!("@font-face {{ font-family: Served; src: url({url}); font-weight: {weight}; font-display: block }}\n")
+        });
+        faces.concat() + &style
+    };
+    let beside = style(&str::to_owned);
     let files = [
-        ("style.css", Reply::of("text/css", faces.concat() + &style)),
-        ("regular.ttf", Reply::of("font/ttf", font("Sans-Regular")?)),
-        ("bold.ttf", Reply::of("font/ttf", font("Sans-Bold")?)),
-        ("logo.jpg", Reply::of("image/jpeg", test_image::jpeg(21)?)),
+        ("style.css", "text/css", beside.into_bytes()),
+        ("regular.ttf", "font/ttf", font("Sans-Regular")?),
+        ("bold.ttf", "font/ttf", font("Sans-Bold")?),
+        ("logo.jpg", "image/jpeg", test_image::jpeg(21)?),
     ];
+    let data = |name: &str| {
+        let file = files.iter().find(|(file, ..)| *file == name);
+        let (_, of_type, content) = file.expect("a file of the invoice");
+        format!("data:{of_type};base64,{}", BASE64_STANDARD.encode(content))
+    };
+    let document =
+        |style: &str, logo: &str| format!("{head}{style}{before}<img src=\"{logo}\" alt=\"\">{after}");
+    let beside_markup = Source::Files(Files {
+        html: document("<link rel=\"stylesheet\" href=\"style.css\">", "logo.jpg"),
+        assets: files.iter().map(|(file, _, content)| (*file, content.clone())).collect(),
+        inlined: document(&format!("<style>{}</style>", style(&data)), &data("logo.jpg")),
+    });
     let path = |file| format!("/bench/invoice/{file}");
-    let assets: Vec<String> = files.iter().map(|(file, _)| path(*file)).collect();
-    for (file, reply) in files {
-        hosts.put(&path(file), reply);
+    let assets: Vec<String> = files.iter().map(|(file, ..)| path(*file)).collect();
+    for (file, of_type, content) in &files {
+        hosts.put(&path(*file), Reply::of(of_type, content.clone()));
     }
     let url = |file| hosts.secure_url(&path(file));
     // Fonts that a style sheet names are requested after its load, and `load` does not wait for them.
     let preload = ["regular.ttf", "bold.ttf"]
         .map(|file| format!("<link rel=\"preload\" as=\"font\" crossorigin href=\"{}\">", url(file)))
         .concat();
-    let html = format!(
-        "{head}{preload}<link rel=\"stylesheet\" href=\"{}\">{before}<img src=\"{}\" alt=\"\">{after}",
-        url("style.css"),
-        url("logo.jpg"),
-    );
-    let source = Source::Html(html);
+    let style = format!("{preload}<link rel=\"stylesheet\" href=\"{}\">", url("style.css"));
+    let source = Source::Html(document(&style, &url("logo.jpg")));
     let mut probes = png.probes.clone();
     probes.push((58, 62, test_image::STRIPE));
     let pdf = Page {
@@ -223,7 +237,26 @@ fn with_assets(hosts: &Hosts, pdf: &Page, png: &Page) -> Result<[Page; 2]> {
         assets,
         ..png.clone()
     };
-    Ok([pdf, png])
+    let [files_pdf, files_png] = [
+        (
+            "invoice-files-pdf",
+            "Invoice with a style sheet, a logo and two web fonts as `assets`, PDF A4",
+            &pdf,
+        ),
+        (
+            "invoice-files-png",
+            "Invoice with a style sheet, a logo and two web fonts as `assets`, PNG 1280×720",
+            &png,
+        ),
+    ]
+    .map(|(name, title, page)| Page {
+        name,
+        title,
+        source: beside_markup.clone(),
+        assets: Vec::new(),
+        ..page.clone()
+    });
+    Ok([pdf, png, files_pdf, files_png])
 }
 
 const GALLERY_PATH: &str = "/bench/gallery";

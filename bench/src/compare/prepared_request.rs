@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{
     file_check,
     page::{Output, Page, VIEWPORT},
-    target::{Api, BROWSERLESS_TOKEN, Target},
+    target::{Api, BROWSERLESS_TOKEN, Kind, Target},
 };
 use crate::{farm, http_client};
 
@@ -47,6 +47,8 @@ impl PreparedRequest {
     /// Only requests to the farm have the account.
     pub(crate) fn of_account(target: &Target, page: &Page, account: &str) -> Result<Self> {
         let mut bearer = None;
+        let inlined = page.inlined();
+        let page = if target.kind == Kind::Inlined { &inlined } else { page };
         let url = |path: &str| Url::parse(&format!("http://{}{path}", target.address));
         let (url, body) = match &target.api {
             Api::Farm { new_accounts } => {

@@ -40,6 +40,8 @@ pub(crate) enum Kind {
     FarmAccounts,
     /// Another build of the farm, as `farm`: --baseline
     Baseline,
+    /// The farm alone, with the files of a page in its markup
+    Inlined,
     /// `platen up`: HTTP, WebAssembly, libSQL, farm
     Chain,
     /// puppeteer-cluster with contexts, on the same Chromium
@@ -62,6 +64,7 @@ impl Kind {
             Self::Farm => "**Platen farm**",
             Self::FarmAccounts => "**Platen farm, new account per job**",
             Self::Baseline => "Platen farm, baseline",
+            Self::Inlined => "Platen farm, files in the markup",
             Self::Chain => "**Platen, end to end**",
             Self::Cluster => "puppeteer-cluster, contexts",
             Self::ClusterChromium => "puppeteer-cluster, contexts, full Chromium",
@@ -77,10 +80,19 @@ impl Kind {
     }
 
     pub(crate) fn supports(self, page: &Page) -> bool {
+        if self == Self::Inlined || matches!(page.source, Source::Files(_)) {
+            let has_files = matches!(
+                self,
+                Self::Farm | Self::FarmAccounts | Self::Baseline | Self::Chain | Self::Inlined
+            );
+            return has_files && matches!(page.source, Source::Files(_));
+        }
         match self {
             Self::Raw | Self::Farm | Self::Cluster | Self::Browserless if page.is_heavy => true,
             _ if page.is_heavy => false,
-            Self::Raw | Self::Farm | Self::FarmAccounts | Self::Baseline | Self::Chain => true,
+            Self::Raw | Self::Farm | Self::FarmAccounts | Self::Baseline | Self::Inlined | Self::Chain => {
+                true
+            }
             Self::Weasyprint => {
                 // It has neither scripts, which no PDF needs, nor the certificate of the hosts.
                 page.output == Output::Pdf && page.assets.is_empty() && matches!(page.source, Source::Html(_))
@@ -183,7 +195,9 @@ impl Target {
         );
         match kind {
             Kind::Chain => Self::start_chain(environment).await,
-            Kind::Farm | Kind::FarmAccounts | Kind::Baseline => Self::start_farm(launch, environment).await,
+            Kind::Farm | Kind::FarmAccounts | Kind::Baseline | Kind::Inlined => {
+                Self::start_farm(launch, environment).await
+            }
             _ => Self::start_other(launch, environment).await,
         }
     }
