@@ -222,7 +222,7 @@ impl Inner {
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refusal> {
-        let request = PageRequest::new(job);
+        let request = PageRequest::new(job, render::may_reuse_page(job));
         let queueing = progress.phases.enter(Phase::Queue);
         let lease = self.pool.queue.lease(request.clone(), deadline).await?;
         drop(queueing);

@@ -51,9 +51,8 @@ pub(crate) struct Page {
     pub(crate) jobs: u32,
     /// It has done something that a reset does not undo, or was in virtual time.
     pub(crate) tainted: bool,
-    /// The device scale factor of its jobs. After jobs with two factors, a page measures some text
-    /// differently.
-    pub(crate) scale_factor: Option<DeviceScaleFactor>,
+    /// That of its jobs; `None` if it has had none.
+    pub(crate) kind: Option<PageKind>,
     pub(crate) overrides: Overrides,
     /// The proxy port of its browser context.
     pub(crate) proxy: PageProxy,
@@ -61,6 +60,15 @@ pub(crate) struct Page {
     pub(crate) window: Option<Bounds>,
     target: TargetId,
     context: BrowserContextId,
+}
+
+/// What the jobs of a page have in common.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PageKind {
+    /// After jobs with two factors, a page measures some text differently.
+    pub(crate) scale_factor: DeviceScaleFactor,
+    /// Their documents have an address. Other documents may have scripts.
+    pub(crate) has_address: bool,
 }
 
 /// Why a page could not be opened or closed.
@@ -141,7 +149,7 @@ impl Page {
             frames: begin_frame_control.then(BeginFrames::default),
             jobs: 0,
             tainted: false,
-            scale_factor: None,
+            kind: None,
             overrides: Overrides::new(browser.version()),
             proxy,
             window: None,

@@ -39,6 +39,7 @@ use tokio::time::sleep;
 
 pub(crate) use self::{
     documents::RenderedFile,
+    page_lease::may_reuse_page,
     remaining_wait::real_wait,
     rendering::{Clock, JobContext},
     site::Site,
@@ -73,7 +74,8 @@ pub(crate) async fn render(
     let mut lease = PageLease::take(pooled, request).await?;
     drop(leasing);
     let (page, pooled) = lease.page();
-    page.scale_factor = Some(request.scale_factor);
+    page.kind = Some(request.kind);
+    page.tainted |= !request.reuse;
     pooled.browser.allow_picture(context.job.options.viewport.device_pixels());
     let memory = pooled.browser.watch_memory();
     if memory.began_over() {
@@ -94,7 +96,9 @@ pub(crate) async fn render(
         Err(JobError::Refused(Refusal::PageMemoryExceeded { .. })) if pooled.browser.is_over_memory() => {
             pooled.kill("it uses too much memory");
         }
-        Ok(rendered) if !page.tainted && request.reuse => {
+        // What the network sends for a document with an address may be stored.
+        Ok(_) if context.site.is_some() && page.proxy.is_used() => {}
+        Ok(rendered) if !page.tainted => {
             lease.release(context.job.account.clone(), rendered.is_static);
         }
         _ => {}
@@ -129,7 +133,6 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
     let _bound = page.proxy.bind(context.egress);
     let Page { session, events, main_frame, frames, tainted, overrides, .. } = page;
     let user_agent = &overrides.user_agent;
-    *tainted |= context.site.is_some();
     let (handler, state, records) =
         PageEventHandler::new(session, events, main_frame, tainted, user_agent, context);
     let published = (state, Arc::clone(&records));
@@ -199,7 +202,9 @@ async fn steps(
     }
     let file = documents::capture_last(rendering, context, loading).await?;
     rendering.resume_animations()?;
-    Ok(RenderedPage { file, is_static: static_page::is_known_static(rendering) })
+    let has_address = context.site.is_some();
+    rendering.must_close |= has_address && rendering.scripts.ran;
+    Ok(RenderedPage { file, is_static: !has_address && static_page::is_known_static(rendering) })
 }
 
 /// Why a page is gone that the farm did not close, and whose renderer did not report a crash.

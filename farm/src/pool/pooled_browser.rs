@@ -7,10 +7,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use platen_program::error_chain;
-use platen_shared::{
-    id::AccountId,
-    job::{DeviceScaleFactor, RenderJob},
-};
+use platen_shared::{id::AccountId, job::RenderJob};
 use tokio::sync::Notify;
 
 use super::{
@@ -21,7 +18,7 @@ use crate::{
     browser::Browser,
     config::Config,
     metrics::{Metrics, PageSource},
-    page::{Page, PageError, Reader},
+    page::{Page, PageError, PageKind, Reader},
 };
 
 /// Consecutive renderer crashes while pages are opened, after which the browser is replaced.
@@ -35,20 +32,21 @@ const MAX_PAGE_JOBS: u32 = 250;
 #[derive(Debug, Clone)]
 pub(crate) struct PageRequest {
     pub(crate) account: AccountId,
-    /// Whether the job may use a page again. A job whose document has an address may not: its page is closed afterwards, so a warm page
-    /// would be wasted on it.
+    /// Whether the job may use a page again, and leave its page for the next one. A warm page would be wasted on a job whose page
+    /// is closed afterwards.
     pub(crate) reuse: bool,
-    pub(crate) scale_factor: DeviceScaleFactor,
+    pub(crate) kind: PageKind,
     pub(crate) reader: Reader,
     pub(crate) avoid: Option<usize>,
 }
 
 impl PageRequest {
-    pub(crate) fn new(job: &RenderJob) -> Self {
+    pub(crate) fn new(job: &RenderJob, reuse: bool) -> Self {
+        let scale_factor = job.options.viewport.device_scale_factor;
         Self {
             account: job.account.clone(),
-            reuse: !job.has_address(),
-            scale_factor: job.options.viewport.device_scale_factor,
+            reuse,
+            kind: PageKind { scale_factor, has_address: job.has_address() },
             reader: Reader::of(&job.options),
             avoid: None,
         }
@@ -57,7 +55,7 @@ impl PageRequest {
     /// Whether the job may use this page, which its account has used before.
     pub(super) fn fits(&self, page: &Page) -> bool {
         self.reuse
-            && page.scale_factor.is_none_or(|factor| factor == self.scale_factor)
+            && page.kind.is_none_or(|kind| kind == self.kind)
             && (page.jobs == 0 || page.overrides.reader == self.reader)
     }
 }

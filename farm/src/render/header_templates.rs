@@ -59,6 +59,18 @@ impl HeaderTemplates {
     }
 }
 
+/// The headers and footers of a job, each with its element.
+pub(super) fn texts(options: &RenderOptions) -> Vec<(&'static str, &str)> {
+    let Output::Pdf(pdf) = &options.output else { return Vec::new() };
+    let of_job = [
+        (HEADER, &pdf.header),
+        (FOOTER, &pdf.footer),
+        (HEADER, &pdf.first_header),
+        (FOOTER, &pdf.first_footer),
+    ];
+    of_job.into_iter().filter_map(|(element, html)| Some((element, html.as_ref()?.as_str()))).collect()
+}
+
 /// Makes the templates of a job; `None` if it has neither header nor footer. The document must be empty, and have the
 /// job's time zone.
 ///
@@ -69,16 +81,8 @@ pub(super) async fn convert(
     options: &RenderOptions,
 ) -> Result<Option<HeaderTemplates>, JobError> {
     let Output::Pdf(pdf) = &options.output else { return Ok(None) };
-    let of_job = [
-        (HEADER, &pdf.header),
-        (FOOTER, &pdf.footer),
-        (HEADER, &pdf.first_header),
-        (FOOTER, &pdf.first_footer),
-    ];
-    let mut texts: Vec<(&str, String)> = of_job
-        .into_iter()
-        .filter_map(|(element, html)| Some((element, html.as_ref()?.as_str().to_owned())))
-        .collect();
+    let mut texts: Vec<_> =
+        texts(options).into_iter().map(|(element, html)| (element, html.to_owned())).collect();
     if texts.is_empty() {
         return Ok(None);
     }

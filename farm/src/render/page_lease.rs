@@ -1,12 +1,13 @@
 //! A page that is leased to one job, and its reset for another job of the same account.
 //!
-//! A page that can still change is navigated to an empty document. A static page stays as it is,
+//! A page that can still change or has an address is navigated to an empty document. Another page stays as it is,
 //! because the next job navigates it to a new empty document anyway. That job also removes what assets have left, because until
 //! the document has gone it could load some again.
 //!
 //! Invariant: a page that is not released for reuse is closed, however the job ends, and the job's browser is freed only
 //! after that. A page that was reset has loaded nothing but assets and has had no worker and no virtual time, and its properties
-//! that outlive its documents are unchanged.
+//! that outlive its documents are unchanged. If its documents had addresses, they had no scripts and nothing of them came from the
+//! network.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -24,9 +25,13 @@ use chromiumoxide_cdp::cdp::{
     },
 };
 use platen_cdp::{CdpError, Session};
-use platen_shared::id::AccountId;
+use platen_shared::{
+    id::AccountId,
+    job::{RenderJob, Source},
+};
 use tokio::{runtime::Handle, time::timeout};
 
+use super::{header_templates, static_page::may_act};
 use crate::{
     browser::Browser,
     error::JobError,
@@ -36,6 +41,19 @@ use crate::{
 
 /// A reset takes 10 ms. A page that takes longer than this is closed.
 const RESET_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Whether a job may use a page that its account has used before, and leave it for the next one: its document has no address, or
+/// one of its own where nothing can run. A script there could set a cookie for the domain of all such addresses.
+pub(crate) fn may_reuse_page(job: &RenderJob) -> bool {
+    let Source::Html(markup) = &job.source else { return false };
+    let options = &job.options;
+    let texts =
+        || header_templates::texts(options).into_iter().map(|(_, html)| html).chain([markup.as_str()]);
+    // The style sheet of the job is added by a script, so it would not be known whether another one has run.
+    let runs_nothing =
+        || options.css.is_none() && options.wait_for_function.is_none() && !texts().any(may_act);
+    !job.has_address() || options.has_own_address() && runs_nothing()
+}
 
 /// A leased page; closed when dropped.
 #[derive(Debug)]

@@ -4,7 +4,8 @@
 //! over a socket.
 //!
 //! Invariant: a page that has had such a document is closed after its job, so cookies, storage and caches of an address are gone
-//! with its browser context, also for the next job at the same address.
+//! with its browser context, also for the next job at the same address. It is kept only if the address is one that no other job
+//! has, nothing has run there, and all that was loaded came from here ([`super::page_lease::may_reuse_page`]).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -68,6 +69,11 @@ impl<'a> Site<'a> {
     /// The URL to which the page navigates.
     pub(super) fn address(&self) -> &Url {
         &self.address
+    }
+
+    /// Whether all that answers a URL comes from here: a file, or a 404.
+    pub(super) fn sends(&self, url: &str) -> bool {
+        self.is_own && Url::parse(url).is_ok_and(|url| url.origin() == self.address.origin())
     }
 
     /// The host, if no file or text may show it.

@@ -55,6 +55,14 @@ pub(super) fn may_change(markup: &str) -> bool {
     has_changing_part(markup) || has_handler(markup)
 }
 
+/// Whether markup may do something without its reader: change ([`may_change`]), run a script, or have rules for requests in a
+/// script element. May be true for text that looks like that.
+pub(super) fn may_act(markup: &str) -> bool {
+    const SCRIPT: &[u8] = b"<script";
+    may_change(markup)
+        || markup.as_bytes().windows(SCRIPT.len()).any(|part| part.eq_ignore_ascii_case(SCRIPT))
+}
+
 fn has_changing_part(markup: &str) -> bool {
     let bytes = markup.as_bytes();
     let elements: Vec<&str> = CHANGING_ELEMENTS.split(' ').collect();

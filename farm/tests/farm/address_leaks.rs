@@ -17,7 +17,7 @@ use crate::{
         GREEN, Shared, expect_green, file, html, middle, of, pages,
         secure_site::{Results, SecureSite},
         site::GREEN_PICTURE,
-        small, waiting, with,
+        small, until_metric, waiting, with,
     },
 };
 
@@ -202,11 +202,22 @@ async fn at_base(_: Arc<Shared>) {
     farm.shutdown().await;
 }
 
-/// The host is another one for each job, so only names of the domain could be shared. All ways at once.
+/// The host is another one for each job, so only names of the domain could be shared. All ways at once, beside a page that is
+/// kept for documents without scripts.
 async fn at_own_address(_: Arc<Shared>) {
     let site = site().await;
     let farm = site.farm(&[OTHER]).await;
     let names: Vec<_> = names().into_iter().filter(|name| !name.ends_with(NETWORK)).collect();
+    let picture = json!({ "html": "<img src=a.svg>", "assets": { "a.svg": { "text": GREEN_PICTURE } } });
+    let without_script = of("one", small(picture));
+    for _ in 0..2 {
+        file(&farm, &without_script).await;
+    }
+    until_metric(&farm, "platen_farm_pages_warm 1").await;
+    check(&farm, &site, &names, &json!({})).await;
+    until_metric(&farm, "platen_farm_pages_warm 1").await;
+    file(&farm, &without_script).await;
+    until_metric(&farm, "platen_farm_pages_total{source=\"warm\"} 1").await;
     check(&farm, &site, &names, &json!({})).await;
     farm.shutdown().await;
 }

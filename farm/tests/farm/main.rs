@@ -24,6 +24,7 @@ mod frames;
 mod full_page;
 mod hostile;
 mod http;
+mod kept_addresses;
 mod killed;
 mod leaks;
 mod lifecycle;
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         full_page::TESTS,
         hostile::TESTS,
         http::TESTS,
+        kept_addresses::TESTS,
         killed::TESTS,
         leaks::TESTS,
         lifecycle::TESTS,

@@ -13,7 +13,10 @@ use tokio::time::Instant;
 use super::{
     PageEventHandler,
     main_document::MainDocument,
-    requests::{EndedRequest, Received, SentRequest, is_drawn, loads_asset, loads_origin, may_change, parse},
+    requests::{
+        EndedRequest, Received, SentRequest, is_drawn, leaves_nothing, loads_asset, loads_origin, may_change,
+        parse,
+    },
 };
 use crate::{error::JobError, render::static_page};
 
@@ -54,8 +57,11 @@ impl PageEventHandler<'_> {
     pub(super) fn on_request(&mut self, event: &Event) {
         let Some(sent) = &parse::<SentRequest>(event) else { return self.on_unknown_request() };
         let worker = event.worker.as_deref();
-        *self.tainted |= loads_origin(sent) && (worker.is_some() || !loads_asset(sent, self.main_frame));
         let url = &sent.request.url;
+        *self.tainted |= match self.answers.site {
+            Some(site) => worker.is_some() || !leaves_nothing(sent, self.main_frame, site),
+            None => loads_origin(sent) && (worker.is_some() || !loads_asset(sent, self.main_frame)),
+        };
         if !sent.is_preflight() {
             self.records.page.lock().sent(sent.request_id.inner(), &sent.request.method, url, self.traffic);
         }

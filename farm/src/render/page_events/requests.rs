@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use crate::render::{
     load_state::{MAX_OPEN_TIME, RequestState},
     page_record::RequestError,
+    site::Site,
 };
 
 /// `Network.requestWillBeSent`.
@@ -156,6 +157,18 @@ pub(super) fn loads_asset(sent: &SentRequest, main_frame: &str) -> bool {
     matches!(&*sent.r#type, "Image" | "Font" | "Stylesheet" | "Script")
         && sent.frame_id.as_deref() == Some(main_frame)
         && sent.request.url.starts_with("http")
+}
+
+/// Whether a request of a page with an address is one of which a reset leaves nothing: for its document, or for a file that
+/// the farm sends or that is in the request itself.
+pub(super) fn leaves_nothing(sent: &SentRequest, main_frame: &str, site: &Site<'_>) -> bool {
+    let url = &*sent.request.url;
+    let has_type = match &*sent.r#type {
+        "Document" => site.address().as_str() == url,
+        "Image" | "Font" | "Stylesheet" => url.starts_with("data:") || site.sends(url),
+        _ => false,
+    };
+    has_type && sent.frame_id.as_deref() == Some(main_frame)
 }
 
 /// Whether the response to a request of the page is drawn, or may be.
