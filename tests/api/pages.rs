@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use platen_harness::{
+    client::ErrorBody,
     image_file::RED,
     loopback::ClosedPort,
     site::{HOST, Reply, Site},
@@ -27,6 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("pages/connection_refused", connection_refused),
         Case::own_server("pages/name_of_a_private_address", name_of_a_private_address),
         Case::own_server("pages/closed_without_an_answer", closed_without_an_answer),
+        Case::own_server("pages/a_refusal_names_a_field_of_its_request", fields_of_refusals),
         Case::own_server("pages/no_data_of_the_client_is_sent", no_client_data),
         Case::any_server("pages/private_addresses_are_refused_before_a_render", literal_private),
     ];
@@ -243,6 +245,37 @@ async fn closed_without_an_answer(stage: Stage) -> Result<()> {
             .await?;
     let url = format!("http://{HOST}:{}/", server.address().port());
     scene.refused(&url, &format!("The connection to \"{HOST}\" failed")).await
+}
+
+async fn fields_of_refusals(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let template = scene.real.app.operator.template(&scene.account.id, "T", "<p>x").await?;
+    let port = ClosedPort::hold()?;
+    let closed = port.url()?.replace("127.0.0.1", HOST);
+    let unknown = format!("http://{}.test/", "a".repeat(64));
+    let going = format!("<script>location = '{closed}'</script>");
+    let (refused, not_public) =
+        (format!("\"{HOST}\" refused the connection"), format!("The address of \"{HOST}\" is not public"));
+    let not_found = format!("The name \"{}.test\" could not be resolved", "a".repeat(64));
+    for (body, message, field) in [
+        (json!({ "url": closed }), &refused, Some("url")),
+        (json!({ "html": "x", "baseUrl": closed }), &not_public, Some("baseUrl")),
+        (json!({ "html": "x", "baseUrl": unknown }), &not_found, Some("baseUrl")),
+        (json!({ "templateId": template, "baseUrl": unknown }), &not_found, Some("baseUrl")),
+        // The page has chosen the host.
+        (json!({ "html": going, "waitForTimeout": 1000 }), &refused, None),
+    ] {
+        let request = if body.get("templateId").is_some() {
+            scene.target.render_template(&body)
+        } else {
+            scene.target.render(&body)
+        };
+        let answer = request.send().await?;
+        answer.error(422, message)?;
+        let named = ErrorBody::read(answer.status, &answer.body)?.field;
+        ensure!(named.as_deref() == field, "{body}: {named:?}");
+    }
+    Ok(())
 }
 
 /// The site gets no data of the client.
