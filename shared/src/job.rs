@@ -101,15 +101,24 @@ pub enum Source {
     /// Markup of the caller, or a filled template.
     Html(Html),
     /// The URL of a page that the browser loads.
-    Url(PublicUrl),
+    Url(PageUrl),
 }
 
-/// A URL that passes [`url_rule`]. Its host may still resolve to any address.
+/// A URL that passes [`url_rule`]. Its host may still resolve to any address, about which the farm decides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct PublicUrl(Url);
+pub struct PageUrl(Url);
 
-impl PublicUrl {
+impl PageUrl {
+    /// A URL that the operator gives, with a host that need not be public. A job that has it is not read from JSON, so it is for
+    /// a farm in the same process.
+    ///
+    /// # Errors
+    /// The first rule of [`url_rule`] that the URL breaks, apart from that on its host.
+    pub fn of_operator(text: &str) -> Result<Self, InvalidUrl> {
+        url_rule::parse_with_any_host(text).map(Self)
+    }
+
     /// The parsed URL, with its host in ASCII.
     #[must_use]
     pub fn as_url(&self) -> &Url {
@@ -117,7 +126,7 @@ impl PublicUrl {
     }
 }
 
-impl TryFrom<String> for PublicUrl {
+impl TryFrom<String> for PageUrl {
     type Error = InvalidUrl;
 
     fn try_from(text: String) -> Result<Self, InvalidUrl> {
@@ -125,8 +134,8 @@ impl TryFrom<String> for PublicUrl {
     }
 }
 
-impl From<PublicUrl> for String {
-    fn from(url: PublicUrl) -> Self {
+impl From<PageUrl> for String {
+    fn from(url: PageUrl) -> Self {
         url.0.into()
     }
 }
@@ -164,7 +173,7 @@ pub struct RenderOptions {
     pub assets: Option<Vec<Asset>>,
     /// The address of the markup; without it one that only this job has, if it has `assets`.
     #[serde(default)]
-    pub base_url: Option<PublicUrl>,
+    pub base_url: Option<PageUrl>,
     /// What makes the job fail if the page does it.
     #[serde(default)]
     pub fail_on: Vec<PageProblem>,

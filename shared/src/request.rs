@@ -21,9 +21,10 @@ use crate::{
     endpoint::Endpoint,
     format::OutputFormat,
     id::{AccountId, TemplateId},
-    job::{HeaderHtml, Html, Output, PublicUrl, RenderJob, RenderOptions, Source},
+    job::{HeaderHtml, Html, Output, PageUrl, RenderJob, RenderOptions, Source},
     limits,
     template::{self, FillError},
+    url_rule::InvalidUrl,
 };
 
 pub use field_kind::FieldKind;
@@ -87,10 +88,29 @@ impl RenderRequest {
     /// # Errors
     /// The first rule that the body breaks.
     pub fn parse(endpoint: Endpoint, body: &[u8]) -> Result<Self, InvalidRequest> {
+        Self::parse_with(endpoint, body, PageUrl::try_from)
+    }
+
+    /// Parses the body of a request of the operator to a farm in the same process: the host of its `url` need not be public, if
+    /// the farm's egress guard allows it. That of `baseUrl` must be.
+    ///
+    /// # Errors
+    /// The first rule that the body breaks.
+    pub fn parse_of_operator(endpoint: Endpoint, body: &[u8]) -> Result<Self, InvalidRequest> {
+        Self::parse_with(endpoint, body, |text| PageUrl::of_operator(&text))
+    }
+
+    fn parse_with(
+        endpoint: Endpoint,
+        body: &[u8],
+        page_url: fn(String) -> Result<PageUrl, InvalidUrl>,
+    ) -> Result<Self, InvalidRequest> {
         let object = Object::read(&FieldName::of_endpoint(endpoint).collect::<Vec<_>>(), body)?;
         let field = |name| object.field(name);
         let subject = match endpoint {
-            Endpoint::Render => Subject::Source(source(field(FieldName::Html), field(FieldName::Url))?),
+            Endpoint::Render => {
+                Subject::Source(source(field(FieldName::Html), field(FieldName::Url), page_url)?)
+            }
             Endpoint::Template => Subject::Template {
                 id: TemplateId::from_text(
                     field(FieldName::TemplateId).required()?.string()?.unwrap_or_default(),
@@ -220,10 +240,14 @@ impl RenderRequest {
 }
 
 /// `html` has precedence; then only the type of `url` is checked.
-fn source(html: Field<'_>, url: Field<'_>) -> Result<Source, InvalidRequest> {
+fn source(
+    html: Field<'_>,
+    url: Field<'_>,
+    page_url: fn(String) -> Result<PageUrl, InvalidUrl>,
+) -> Result<Source, InvalidRequest> {
     match (html.string()?, url.string()?) {
         (Some(text), _) => Html::try_from(text).map(Source::Html).map_err(|error| html.rule(error)),
-        (None, Some(text)) => PublicUrl::try_from(text).map(Source::Url).map_err(|error| url.rule(error)),
+        (None, Some(text)) => page_url(text).map(Source::Url).map_err(|error| url.rule(error)),
         (None, None) => Err(InvalidRequest::NoSource),
     }
 }

@@ -1,8 +1,8 @@
 //! The rules for `url` that can be checked without resolving its host.
 //!
-//! Invariant: a URL that passes is absolute, http or https, without credentials, and its host is neither a
-//! literal address that is not public nor a local name. These checks give early errors; they are not a
-//! security boundary, because a public name can resolve to any address.
+//! Invariant: a URL that passes is absolute, http or https, without credentials, and, unless the operator gives it, its host
+//! is neither a literal address that is not public nor a local name. These checks give early errors; they are not a security
+//! boundary, because a public name can resolve to any address.
 
 use std::net::IpAddr;
 
@@ -42,6 +42,21 @@ const LOCAL_NAMES: &[&str] = &["localhost", "local", "internal", "localdomain", 
 /// # Errors
 /// The first rule that the URL breaks.
 pub fn parse(text: &str) -> Result<Url, InvalidUrl> {
+    let url = parse_with_any_host(text)?;
+    let is_public = match url.host() {
+        Some(Host::Ipv4(address)) => address::classify(IpAddr::V4(address)).is_public(),
+        Some(Host::Ipv6(address)) => address::classify(IpAddr::V6(address)).is_public(),
+        Some(Host::Domain(name)) => !is_local_name(name),
+        None => false,
+    };
+    if is_public { Ok(url) } else { Err(InvalidUrl::NotPublic) }
+}
+
+/// Parses a URL and checks it by all rules but [`InvalidUrl::NotPublic`].
+///
+/// # Errors
+/// The first rule that the URL breaks.
+pub fn parse_with_any_host(text: &str) -> Result<Url, InvalidUrl> {
     if text.chars().count() > limits::MAX_URL_CHARS {
         return Err(InvalidUrl::TooLong);
     }
@@ -60,13 +75,7 @@ pub fn parse(text: &str) -> Result<Url, InvalidUrl> {
     if !url.username().is_empty() || url.password().is_some() || authority(after_scheme).contains('@') {
         return Err(InvalidUrl::Credentials);
     }
-    let is_public = match url.host() {
-        Some(Host::Ipv4(address)) => address::classify(IpAddr::V4(address)).is_public(),
-        Some(Host::Ipv6(address)) => address::classify(IpAddr::V6(address)).is_public(),
-        Some(Host::Domain(name)) => !is_local_name(name),
-        None => return Err(InvalidUrl::NotAbsolute),
-    };
-    if is_public { Ok(url) } else { Err(InvalidUrl::NotPublic) }
+    if url.has_host() { Ok(url) } else { Err(InvalidUrl::NotAbsolute) }
 }
 
 /// Whether a host name is, or is below, a domain of the local machine or network.

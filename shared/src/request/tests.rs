@@ -187,6 +187,37 @@ fn rules_between_fields_are_checked_with_those_of_the_template() {
 }
 
 #[test]
+fn the_url_of_the_operator_has_any_host() {
+    let parse = |body: &str| {
+        let parsed = RenderRequest::parse_of_operator(Endpoint::Render, body.as_bytes());
+        parsed.map(|_| ()).map_err(|error| error.to_string())
+    };
+    for host in ["127.0.0.1:5173", "localhost:5173", "[::1]", "printer.local", "10.0.0.1", "example.com"] {
+        assert_eq!(parse(&format!(r#"{{"url":"http://{host}/"}}"#)), Ok(()), "{host}");
+    }
+    for (body, message) in [
+        (r#"{"url":"ftp://127.0.0.1/"}"#, "\"url\" must use http or https"),
+        (r#"{"url":"http://a:b@localhost/"}"#, "\"url\" must not contain a user name or password"),
+        (r#"{"url":"/a"}"#, "\"url\" must be an absolute http or https URL"),
+        (
+            r#"{"url":"http://localhost:1/","blockHosts":["LOCALHOST"]}"#,
+            "\"blockHosts\" must not have the host of \"url\"",
+        ),
+        (
+            r#"{"html":"x","baseUrl":"http://127.0.0.1/"}"#,
+            "\"baseUrl\" must be reachable from the public internet",
+        ),
+    ] {
+        assert_eq!(parse(body), Err(message.to_owned()), "{body}");
+    }
+    // A farm in another process does not read a job with it.
+    let body = br#"{"url":"http://127.0.0.1/"}"#;
+    let request = RenderRequest::parse_of_operator(Endpoint::Render, body).unwrap();
+    let json = serde_json::to_string(&request.into_job(AccountId::from_text("a"), None).unwrap()).unwrap();
+    assert!(serde_json::from_str::<RenderJob>(&json).is_err());
+}
+
+#[test]
 fn the_document_names_the_fields_that_a_format_refuses() {
     let (_, rest) =
         include_str!("../../../docs/api.md").split_once("but for these, which are a 400: ").unwrap();
