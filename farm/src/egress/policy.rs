@@ -4,7 +4,10 @@
 //! the class of an address. One address that may not be reached denies the host; so does one that packets to an
 //! address may reach, such as an IPv4 address inside it.
 
-use std::{iter, net::IpAddr};
+use std::{
+    iter,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 use hyper::Uri;
 use platen_shared::{address, refusal::Refusal, url_rule};
@@ -134,14 +137,26 @@ pub(super) fn judge_host(config: &Config, target: &HostPort) -> HostDecision {
         return HostDecision::Addresses(resolved, Trust::Operator);
     }
     let trust = if matches(&rules.allow) { Trust::Operator } else { Trust::Untrusted };
+    let loopback = if trust == Trust::Untrusted { allowed_loopback(rules, &name) } else { Vec::new() };
     // Before the port, because it is denied on every port.
-    if trust == Trust::Untrusted && url_rule::is_local_name(&name) {
+    if trust == Trust::Untrusted && loopback.is_empty() && url_rule::is_local_name(&name) {
         return HostDecision::Denied(Verdict::LocalName);
     }
     if !rules.ports.contains(port) {
         return HostDecision::Denied(Verdict::Port);
     }
-    HostDecision::Lookup(name, trust)
+    if loopback.is_empty() {
+        HostDecision::Lookup(name, trust)
+    } else {
+        HostDecision::Addresses(loopback, trust)
+    }
+}
+
+/// The addresses of the name `localhost` that the operator allows; none for any other name.
+fn allowed_loopback(rules: &EgressConfig, name: &str) -> Vec<IpAddr> {
+    let is_allowed = |address: &IpAddr| rules.allow.iter().any(|pattern| pattern.matches_address(*address));
+    let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()].into_iter();
+    addresses.filter(|address| name == "localhost" && is_allowed(address)).collect()
 }
 
 fn judge_literal(rules: &EgressConfig, address: IpAddr, port: u16) -> HostDecision {

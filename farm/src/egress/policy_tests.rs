@@ -91,6 +91,37 @@ fn each_reason_has_its_verdict() {
     }
 }
 
+#[test]
+fn localhost_is_the_loopback_addresses_that_are_allowed() {
+    use Verdict::{DeniedHost, LocalName, Operator, Port};
+    for (allow, deny, host, port, expected) in [
+        ("127.0.0.1", "", "localhost", 80, Ok(vec!["127.0.0.1"])),
+        ("127.0.0.0/8", "", "LOCALHOST.", 443, Ok(vec!["127.0.0.1"])),
+        ("127.0.0.1,::1", "", "localhost", 80, Ok(vec!["127.0.0.1", "::1"])),
+        ("::1", "", "localhost", 80, Ok(vec!["::1"])),
+        ("127.0.0.1", "", "localhost", 5173, Err(Port)),
+        ("127.0.0.1", "localhost", "localhost", 80, Err(DeniedHost)),
+        ("127.0.0.1", "", "a.localhost", 80, Err(LocalName)),
+        ("127.0.0.1", "", "localhost.localdomain", 80, Err(LocalName)),
+        ("127.0.0.2", "", "localhost", 80, Err(LocalName)),
+        ("", "", "localhost", 80, Err(LocalName)),
+    ] {
+        let patterns = |text: &str| text.split_terminator(',').map(|it| it.parse().unwrap()).collect();
+        let egress = EgressConfig { allow: patterns(allow), deny: patterns(deny), ..EgressConfig::default() };
+        let config = Config { egress, ..Config::default() };
+        let target = HostPort { host: Host::parse(host).unwrap(), port };
+        let expected = match expected {
+            Ok(texts) => {
+                let addresses: Vec<IpAddr> = texts.iter().map(|text| text.parse().unwrap()).collect();
+                assert_eq!(judge_resolved(&config, &addresses, Trust::Untrusted), Operator);
+                HostDecision::Addresses(addresses, Trust::Untrusted)
+            }
+            Err(verdict) => HostDecision::Denied(verdict),
+        };
+        assert_eq!(judge_host(&config, &target), expected, "{host}:{port} with {allow}");
+    }
+}
+
 /// What packets to an address may reach is judged as well as the address, by each of the rules.
 #[test]
 fn an_address_is_judged_by_all_that_it_may_reach() {
