@@ -20,8 +20,14 @@ use std::{io, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use platen_shared::host_names::HostNames;
 use secrecy::ExposeSecret as _;
+use url::Url;
 
-use self::{job::Guard, own_addresses::OwnAddresses, policy::Verdict, resolver::Resolver};
+use self::{
+    job::Guard,
+    own_addresses::OwnAddresses,
+    policy::{HostPort, Verdict},
+    resolver::Resolver,
+};
 pub(crate) use self::{job::JobEgress, page_proxy::PageProxy, policy::Trust};
 use crate::{
     config::Config, egress_config::UpstreamProxy, error::StartError, job_progress::PageStarted,
@@ -64,6 +70,14 @@ impl Egress {
     /// page begins to run.
     pub(crate) fn job(&self, name: &str, page_started: PageStarted, blocked: &[HostNames]) -> Arc<JobEgress> {
         Arc::new(JobEgress::new(Arc::clone(&self.0), name, page_started, blocked.into()))
+    }
+
+    /// The options that would allow connections to a URL, as on a command line; `None` if they are allowed, or if no option
+    /// allows them that is not set.
+    pub(crate) async fn missing_options(&self, url: &Url) -> Option<String> {
+        let target = HostPort::from_url(url)?;
+        let decision = self.job("", PageStarted::default(), &[]).evaluate(&target).await;
+        policy::missing_options(&self.0.config.egress, &target, decision.verdict)
     }
 
     pub(crate) fn forbid_port(&self, port: u16) {

@@ -3,6 +3,7 @@
 //! Invariant: every default is defined here with its reason.
 
 use std::{
+    fmt,
     net::{AddrParseError, IpAddr, SocketAddr},
     num::NonZeroU32,
     ops::RangeInclusive,
@@ -170,6 +171,20 @@ impl FromStr for Ports {
     }
 }
 
+impl fmt::Display for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, range) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            let (first, last) = (range.start(), range.end());
+            write!(f, "{comma}{first}")?;
+            if first != last {
+                write!(f, "-{last}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The address of a name server, for UDP and TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameServer(pub(crate) SocketAddr);
@@ -269,6 +284,7 @@ mod tests {
         {
             assert_eq!(ports.contains(port), contained, "{port}");
         }
+        assert_eq!(ports.to_string(), "80,443,8000-8002");
         for bad in ["", "0", "65536", "http", "90-80", "80,", "0-5", "-"] {
             bad.parse::<Ports>().unwrap_err();
         }

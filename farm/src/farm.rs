@@ -19,6 +19,7 @@ use platen_shared::{
 };
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 use tokio::time::{Instant, timeout_at};
+use url::Url;
 
 use crate::{
     browser::Launcher,
@@ -170,6 +171,12 @@ impl Farm {
         }
         guard.outcome = result.as_ref().map_or_else(Refusal::code, |_| metrics::RENDERED);
         result
+    }
+
+    /// The options of the egress guard that are missing to reach a URL, as on a command line: `--egress-allow 10.0.0.1`. `None`
+    /// if it can be reached, or if none of them allows it.
+    pub async fn missing_options(&self, url: &Url) -> Option<String> {
+        self.inner.egress.missing_options(url).await
     }
 
     /// Denies pages a port of this machine on which the service listens, even where the operator allows

@@ -100,8 +100,8 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Decision {
-    verdict: Verdict,
+pub(super) struct Decision {
+    pub(super) verdict: Verdict,
     /// The address that decided it.
     address: Option<IpAddr>,
     /// The addresses to dial; empty if the connection is denied.
@@ -219,7 +219,7 @@ impl JobEgress {
         decision
     }
 
-    async fn evaluate(&self, target: &HostPort) -> Decision {
+    pub(super) async fn evaluate(&self, target: &HostPort) -> Decision {
         if let Host::Domain(name) = &target.host
             && self.is_blocked(name)
         {

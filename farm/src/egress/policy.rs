@@ -159,6 +159,24 @@ fn allowed_loopback(rules: &EgressConfig, name: &str) -> Vec<IpAddr> {
     addresses.filter(|address| name == "localhost" && is_allowed(address)).collect()
 }
 
+/// The options that would allow a connection to which the rules have led to a verdict, as on a command line.
+pub(super) fn missing_options(rules: &EgressConfig, target: &HostPort, verdict: Verdict) -> Option<String> {
+    let needs_allow = matches!(verdict, Verdict::NotPublic(_) | Verdict::LocalName | Verdict::OwnAddress);
+    if !needs_allow && verdict != Verdict::Port {
+        return None;
+    }
+    let reached = |address| address::reached(address).map(|it| it.to_string()).collect::<Vec<_>>().join(",");
+    let host = match &target.host {
+        Host::Domain(name) => name.trim_end_matches('.').to_owned(),
+        Host::Ipv4(address) => reached(IpAddr::V4(*address)),
+        Host::Ipv6(address) => reached(IpAddr::V6(*address)),
+    };
+    let allow = needs_allow.then(|| format!("--egress-allow {host}"));
+    let ports = (!rules.ports.contains(target.port))
+        .then(|| format!("--egress-ports {},{}", rules.ports, target.port));
+    Some(allow.into_iter().chain(ports).collect::<Vec<_>>().join(" "))
+}
+
 fn judge_literal(rules: &EgressConfig, address: IpAddr, port: u16) -> HostDecision {
     if judge_address(rules, address, Trust::Untrusted, |_| false).allows() && !rules.ports.contains(port) {
         return HostDecision::Denied(Verdict::Port);

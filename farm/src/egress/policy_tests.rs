@@ -122,6 +122,42 @@ fn localhost_is_the_loopback_addresses_that_are_allowed() {
     }
 }
 
+/// The options that are missing are those that allow the connection.
+#[test]
+fn the_options_that_are_missing_are_named() {
+    const PORTS: &str = "--egress-ports 80,443,8000,8080,8443,5173";
+    let judge = |config: &Config, target: &HostPort| match judge_host(config, target) {
+        HostDecision::Denied(verdict) => verdict,
+        HostDecision::Addresses(addresses, trust) => judge_resolved(config, &addresses, trust),
+        HostDecision::Lookup(_, trust) => judge_resolved(config, &["10.0.0.7".parse().unwrap()], trust),
+    };
+    for (url, allow) in [
+        ("http://127.0.0.1/", "127.0.0.1"),
+        ("http://127.0.0.1:5173/", "127.0.0.1"),
+        ("http://localhost:5173/", "localhost"),
+        ("http://localhost./", "localhost"),
+        ("http://[::1]:5173/", "::1"),
+        ("http://[::ffff:10.0.0.1]/", "10.0.0.1"),
+        ("http://[64:ff9b::a00:1]/", "10.0.0.1,64:ff9b::a00:1"),
+        ("http://intranet.example/", "intranet.example"),
+        ("http://8.8.8.8/", "8.8.8.8"),
+    ] {
+        let mut config = Config::default();
+        let target = HostPort::from_url(&url.parse().unwrap()).unwrap();
+        let missing = |config: &Config| missing_options(&config.egress, &target, judge(config, &target));
+        let ports = if target.port == 5173 { format!(" {PORTS}") } else { String::new() };
+        assert_eq!(missing(&config), Some(format!("--egress-allow {allow}{ports}")), "{url}");
+        config.egress.allow = allow.split(',').map(|it| it.parse().unwrap()).collect();
+        let expected = (target.port == 5173).then(|| PORTS.to_owned());
+        assert_eq!(missing(&config), expected, "{url}");
+        config.egress.ports = PORTS.split(' ').nth(1).unwrap().parse().unwrap();
+        assert_eq!((judge(&config, &target), missing(&config)), (Verdict::Operator, None), "{url}");
+        // None of these options allows what is denied.
+        config.egress.deny = config.egress.allow.clone();
+        assert_eq!(missing(&config), None, "{url}");
+    }
+}
+
 /// What packets to an address may reach is judged as well as the address, by each of the rules.
 #[test]
 fn an_address_is_judged_by_all_that_it_may_reach() {
