@@ -6,6 +6,7 @@
 mod fields;
 pub(super) mod files;
 pub(super) mod folder;
+mod refused;
 
 use std::{
     collections::btree_map::Entry,
@@ -26,7 +27,6 @@ use platen_shared::{
     job::RenderJob,
     limits,
     page_report::PageReport,
-    refusal::Refusal,
     request::{FieldName, RenderRequest, SavedTemplate},
 };
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,8 @@ use super::{Failure, template};
 /// The files of the folder of an HTML file are beside it, each when the page asks for it, but no hidden ones and none outside
 /// of the folder: --assets DIR names another folder, inside of which the page keeps its place. A script of the page can read
 /// them as well. What fails is a warning.
+///
+/// A URL that is not public is reached if --egress-allow names its host and --egress-ports its port.
 ///
 /// Exits with 0 if the file was written, 1 if the browser cannot be started, the file cannot be written, or the page did what
 /// --fail-on names, 2 if an argument, an option or the input is not valid, 3 if the page cannot be rendered, and 130 after
@@ -127,14 +129,16 @@ impl RenderCommand {
 
     async fn render(&self, farm: &Farm, job: RenderJob, folder: Option<Folder>) -> Result<()> {
         self.progress(&format!("rendering {}", self.page));
-        let started = Instant::now();
+        let (started, url) = (Instant::now(), refused::url_of(&job));
         let time_left = Duration::from_millis(limits::RENDER_TIMEOUT_MS);
         let rendered = match &folder {
             Some(folder) => farm.render_in_folder(job, folder, time_left).await,
             None => farm.render(&job, time_left).await,
         };
-        let file =
-            rendered.map_err(|refusal| Failure { status: status_of(&refusal), error: refusal.into() })?;
+        let file = match rendered {
+            Ok(file) => file,
+            Err(refusal) => return Err(refused::failure(refusal, farm, url).await.into()),
+        };
         let elapsed = started.elapsed().as_secs_f64();
         let open = if file.page.is_idle { "" } else { "; a request of the page was still open" };
         if self.verbose {
@@ -214,7 +218,7 @@ impl RenderCommand {
         } else {
             body.insert(FieldName::Html.to_string(), raw(&template::read(Path::new(&self.page))?)?);
         }
-        let request = RenderRequest::parse(Endpoint::Render, &serde_json::to_vec(&body)?)?;
+        let request = RenderRequest::parse_of_operator(Endpoint::Render, &serde_json::to_vec(&body)?)?;
         Ok(request.into_job(account, None)?)
     }
 
@@ -230,10 +234,6 @@ impl RenderCommand {
             )
         })
     }
-}
-
-fn status_of(refusal: &Refusal) -> u8 {
-    if matches!(refusal, Refusal::FailOn { .. }) { FAILED } else { NOT_RENDERED }
 }
 
 /// Prints what the page of a file did.
@@ -314,7 +314,6 @@ mod tests {
         ] {
             job(&[&[url, "-o"], bad].concat()).unwrap_err();
         }
-        job(&["http://127.0.0.1/", "-o", "a.png"]).unwrap_err();
         job(&[url, "-o", "a.png", "--variables", "{}"]).unwrap_err();
         job(&["/no/such/file.html", "-o", "a.png"]).unwrap_err();
     }
