@@ -2,17 +2,18 @@
 //!
 //! Only a program that has the farm in its own process can name one: a job that is sent cannot.
 //!
-//! Invariant: no file outside of the folder is opened, also if links or folders change while it is resolved, and nothing but
-//! regular files is opened to be read.
+//! Invariant: no file outside of the folder and no hidden one is opened to be read, also if links or folders change while it is
+//! resolved, and nothing but regular files is.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read as _},
     os::{
-        fd::{AsRawFd as _, OwnedFd},
+        fd::{AsRawFd, OwnedFd},
         unix::fs::OpenOptionsExt as _,
     },
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use nix::{
@@ -23,12 +24,21 @@ use percent_encoding::percent_decode_str;
 use platen_shared::limits;
 use url::Url;
 
-/// A folder whose files a page may read, each when it asks for it.
-#[derive(Debug)]
+/// A folder whose files a page may read, each when it asks for it. Clones share it.
+#[derive(Debug, Clone)]
 pub struct Folder {
-    root: OwnedFd,
+    root: Arc<OwnedFd>,
     /// Path of the page's address.
     page: String,
+}
+
+/// What the path of an address names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The bytes of a file.
+    File(Vec<u8>),
+    /// A folder, whose address ends in `/`.
+    Folder,
 }
 
 /// Why a page does not get a file. The value is the HTTP status that it gets.
@@ -43,18 +53,24 @@ pub enum Missing {
     /// More bytes than a page gets of one file.
     #[error("larger than {} MiB", limits::MAX_ASSET_BYTES >> 20)]
     TooLarge = 413,
+    /// With this file the page would get more bytes than it may get from the folder.
+    #[error("beyond the {} MB that a page gets from its folder", limits::MAX_FOLDER_BYTES / 1_000_000)]
+    OverLimit = 503,
 }
 
 impl Missing {
     /// What a status says; `None` for one that no file has.
     #[must_use]
     pub fn of_status(status: u16) -> Option<Self> {
-        let all = [Self::NotFound, Self::Forbidden, Self::TooLarge];
+        let all = [Self::NotFound, Self::Forbidden, Self::TooLarge, Self::OverLimit];
         all.into_iter().find(|it| *it as u16 == status)
     }
 }
 
 impl Folder {
+    /// The file that answers the address of its folder.
+    pub(crate) const INDEX: &str = "index.html";
+
     /// Opens the folder `path`. `page` is the file of the markup: if it is below the folder, its place there is the markup's
     /// address; else the address is that of the folder.
     ///
@@ -68,7 +84,7 @@ impl Folder {
         let place = page.map(|page| place_below(path, page)).transpose()?.flatten();
         let address = place.and_then(|place| Url::from_file_path(Path::new("/").join(place)).ok());
         let page = address.map_or_else(|| "/".to_owned(), |address| address.path().to_owned());
-        Ok(Self { root: directory.into(), page })
+        Ok(Self { root: Arc::new(directory.into()), page })
     }
 
     pub(crate) fn page(&self) -> &str {
@@ -80,13 +96,18 @@ impl Folder {
     /// # Errors
     /// [`Missing`], by the same rules as for the files beside it.
     pub fn read_page(&self) -> Result<Vec<u8>, Missing> {
-        self.read(&self.page)
+        match self.read(&self.page)? {
+            Found::File(bytes) => Ok(bytes),
+            Found::Folder => Err(Missing::Forbidden),
+        }
     }
 
-    /// The bytes of the file that the path of an address names.
-    pub(crate) fn read(&self, path: &str) -> Result<Vec<u8>, Missing> {
-        let names = path.trim_start_matches('/').split('/').map(|name| percent_decode_str(name).collect());
-        let names: Vec<Vec<u8>> = names.collect();
+    /// Reads what the path of an address names. A path that ends in `/` names the index of a folder.
+    pub(crate) fn read(&self, path: &str) -> Result<Found, Missing> {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let index = if path.is_empty() || path.ends_with('/') { Self::INDEX } else { "" };
+        let path = format!("{path}{index}");
+        let names: Vec<Vec<u8>> = path.split('/').map(|name| percent_decode_str(name).collect()).collect();
         if names.iter().any(|name| name.is_empty() || name.contains(&b'/') || name.contains(&0)) {
             return Err(Missing::NotFound);
         }
@@ -98,25 +119,43 @@ impl Folder {
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-        let found = openat2(&self.root, path.as_slice(), how).map_err(|error| match error {
+        let found = openat2(&*self.root, path.as_slice(), how).map_err(|error| match error {
             Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG => Missing::NotFound,
             _ => Missing::Forbidden,
         })?;
         let found = File::from(found);
-        if !found.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        let forbidden = |_| Missing::Forbidden;
+        let kind = found.metadata().map_err(forbidden)?.file_type();
+        if self.is_hidden(&found) || !(kind.is_file() || kind.is_dir()) {
             return Err(Missing::Forbidden);
         }
-        let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()));
-        let mut bytes = Vec::new();
-        let max = limits::MAX_ASSET_BYTES;
-        let read = file
-            .and_then(|file| file.take(u64::try_from(max).unwrap_or(u64::MAX) + 1).read_to_end(&mut bytes));
-        match read {
-            Err(_) => Err(Missing::Forbidden),
-            Ok(_) if bytes.len() > max => Err(Missing::TooLarge),
-            Ok(_) => Ok(bytes),
+        if kind.is_dir() {
+            return Ok(Found::Folder);
         }
+        let file = File::open(opened(&found)).map_err(forbidden)?;
+        let length = file.metadata().map_err(forbidden)?.len();
+        if length > limits::MAX_ASSET_BYTES as u64 {
+            return Err(Missing::TooLarge);
+        }
+        let mut bytes = Vec::new();
+        // Another program may be writing more.
+        file.take(length).read_to_end(&mut bytes).map_err(forbidden)?;
+        Ok(Found::File(bytes))
     }
+
+    /// Whether what was found has a hidden name, which a link has another name for.
+    fn is_hidden(&self, found: &File) -> bool {
+        let paths =
+            fs::read_link(opened(&*self.root)).and_then(|root| Ok((root, fs::read_link(opened(found))?)));
+        let Ok((root, path)) = paths else { return true };
+        path.strip_prefix(root)
+            .map_or(true, |path| path.iter().any(|name| name.as_encoded_bytes().starts_with(b".")))
+    }
+}
+
+/// The path that opens again what was opened, whose link has the path at which it is now.
+fn opened(file: &impl AsRawFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 /// The path of a file in a folder; `None` if it is not below it. The file may be a link, whose own place counts.
@@ -130,8 +169,9 @@ fn place_below(folder: &Path, file: &Path) -> io::Result<Option<PathBuf>> {
 mod tests {
     use std::{
         ffi::OsStr,
-        fs,
+        io::Write as _,
         os::unix::{ffi::OsStrExt as _, fs::symlink},
+        thread,
     };
 
     use nix::{sys::stat::Mode, unistd::mkfifo};
@@ -143,7 +183,17 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         let root = outside.path().join("root");
         fs::create_dir_all(root.join("sub/.git")).unwrap();
-        for name in ["secret", "root/a.css", "root/.env", "root/sub/é b", "root/sub/.git/x", "root/100%"] {
+        fs::create_dir(root.join("empty")).unwrap();
+        for name in [
+            "secret",
+            "root/a.css",
+            "root/.env",
+            "root/index.html",
+            "root/sub/index.html",
+            "root/sub/é b",
+            "root/sub/.git/x",
+            "root/100%",
+        ] {
             fs::write(outside.path().join(name), name).unwrap();
         }
         fs::write(root.join(OsStr::from_bytes(b"\xff")), "latin").unwrap();
@@ -159,6 +209,8 @@ mod tests {
         symlink("/dev/zero", root.join("device")).unwrap();
         symlink("/proc/self/root", root.join("magic")).unwrap();
         symlink("../a.css", root.join("sub/in")).unwrap();
+        symlink(".env", root.join("shown")).unwrap();
+        symlink("sub/.git", root.join("git")).unwrap();
         let link = outside.path().join("link");
         symlink(&root, &link).unwrap();
         let folder = Folder::open(&link, None).unwrap();
@@ -169,13 +221,19 @@ mod tests {
             ("/sub/%C3%A9%20b", "root/sub/é b"),
             ("/100%", "root/100%"),
             ("/%FF", "latin"),
+            ("/", "root/index.html"),
+            ("/sub/", "root/sub/index.html"),
         ] {
-            assert_eq!(folder.read(path), Ok(expected.as_bytes().to_vec()), "{path}");
+            assert_eq!(folder.read(path), Ok(Found::File(expected.as_bytes().to_vec())), "{path}");
         }
-        assert_eq!(folder.read("/largest").map(|bytes| bytes.len()), Ok(limits::MAX_ASSET_BYTES));
+        assert_eq!(folder.read("/sub"), Ok(Found::Folder));
+        let Ok(Found::File(largest)) = folder.read("/largest") else { panic!("no file") };
+        assert_eq!(largest.len(), limits::MAX_ASSET_BYTES);
         let long = format!("/{}", "x".repeat(5000));
         for (path, expected) in [
-            ("/", Missing::NotFound),
+            ("/empty/", Missing::NotFound),
+            ("/a.css/", Missing::NotFound),
+            ("//a.css", Missing::NotFound),
             ("/none", Missing::NotFound),
             ("/a.css/b", Missing::NotFound),
             ("/sub//in", Missing::NotFound),
@@ -196,11 +254,42 @@ mod tests {
             ("/device", Missing::Forbidden),
             ("/magic/etc/passwd", Missing::Forbidden),
             ("/pipe", Missing::Forbidden),
-            ("/sub", Missing::Forbidden),
+            ("/shown", Missing::Forbidden),
+            ("/git", Missing::Forbidden),
+            ("/git/x", Missing::Forbidden),
             ("/large", Missing::TooLarge),
         ] {
-            assert_eq!(folder.read(path).map(|bytes| bytes.len()), Err(expected), "{path}");
+            let read = folder.read(path).map(|found| matches!(found, Found::File(_)));
+            assert_eq!(read, Err(expected), "{path}");
         }
+    }
+
+    #[test]
+    fn a_file_that_changes_is_read_to_the_length_that_it_had() {
+        const LENGTHS: [usize; 3] = [3_000_000, 100, 1_000_000];
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, "x").unwrap();
+        let folder = Folder::open(directory.path(), None).unwrap();
+        thread::scope(|scope| {
+            let appending = scope.spawn(|| {
+                // Longer and shorter, in place and as another file.
+                for turn in 0..60 {
+                    let length = LENGTHS[turn % LENGTHS.len()];
+                    fs::write(&file, vec![b'y'; length]).unwrap();
+                    fs::write(directory.path().join("new"), vec![b'z'; length]).unwrap();
+                    fs::rename(directory.path().join("new"), &file).unwrap();
+                }
+                let mut file = OpenOptions::new().append(true).open(&file).unwrap();
+                (0..2_000).for_each(|_| file.write_all(&[b'x'; 1_000]).unwrap());
+            });
+            let mut reads = 0;
+            while !appending.is_finished() || reads == 0 {
+                let Ok(Found::File(bytes)) = folder.read("/file") else { panic!("no file") };
+                assert!(bytes.len() <= 3_000_000, "{} bytes", bytes.len());
+                reads += 1;
+            }
+        });
     }
 
     #[test]

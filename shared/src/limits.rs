@@ -59,6 +59,8 @@ pub const MAX_ATTACHMENT_BYTES: usize = 10 * 1024 * 1024;
 pub const MAX_ASSETS: usize = 100;
 /// Maximum of all `assets` in bytes, without their base64 (20 MiB).
 pub const MAX_ASSET_BYTES: usize = 20 * 1024 * 1024;
+/// Maximum of what a page gets from a folder beside its markup in bytes (256 MB, as from the network by default).
+pub const MAX_FOLDER_BYTES: usize = 256_000_000;
 /// Maximum of the path of an asset in Unicode scalar values.
 pub const MAX_ASSET_PATH_CHARS: usize = 200;
 /// Maximum number of `blockHosts`.
