@@ -42,7 +42,7 @@ use super::{Failure, template};
 ///
 /// The files of the folder of an HTML file are beside it, each when the page asks for it, but no hidden ones and none outside
 /// of the folder: --assets DIR names another folder, inside of which the page keeps its place. A script of the page can read
-/// them as well. What fails is a warning.
+/// them as well. A page gets files of up to 20 MiB, and 256 MB in all. What fails is a warning.
 ///
 /// A URL that is not public is reached if --egress-allow names its host and --egress-ports its port.
 ///
@@ -63,7 +63,7 @@ pub(crate) struct RenderCommand {
     #[arg(long, value_name = "FILE", requires = FieldName::Variables.as_str())]
     template_options: Option<PathBuf>,
 
-    /// Render again whenever the page or another file of the options changes, until Ctrl-C
+    /// Render again whenever the page, a file of its folder or another file of the options changes, until Ctrl-C
     #[arg(long)]
     watch: bool,
 
@@ -155,7 +155,7 @@ impl RenderCommand {
 
     /// Renders until the program is stopped. Errors are printed, because the next change may mend their cause.
     async fn watch(&self, farm: &Farm, stop: &CancellationToken) -> Result<()> {
-        let mut changes = Watch::start(self.files())?;
+        let mut changes = Watch::start(self.files(), self.watched_folder()?, &self.output)?;
         loop {
             let rendered = async {
                 let (job, folder) = self.input()?;

@@ -3,6 +3,7 @@
 mod render;
 mod render_folder;
 mod render_local;
+mod watch;
 
 use std::{
     collections::BTreeSet,

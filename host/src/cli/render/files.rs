@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use platen_shared::format::OutputFormat;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
@@ -62,7 +62,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// An editor changes a file in several steps.
 const QUIET_TIME: Duration = Duration::from_millis(50);
 
-/// Watches files.
+/// Watches files, and those of a folder that are not hidden.
 pub(super) struct Watch {
     changes: UnboundedReceiver<()>,
     /// Ends when it is dropped.
@@ -70,8 +70,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watches the directories of the files, because editors replace files, and a file may not exist yet.
-    pub(super) fn start(files: Vec<PathBuf>) -> Result<Self> {
+    /// Watches the directories of the files, because editors replace files, and a file may not exist yet. What is written to
+    /// `output` is no change of the folder.
+    pub(super) fn start(files: Vec<PathBuf>, folder: Option<PathBuf>, output: &Path) -> Result<Self> {
         let mut directories = BTreeSet::new();
         let mut files_to_watch = BTreeSet::new();
         for file in files {
@@ -83,12 +84,24 @@ impl Watch {
             files_to_watch.insert(directory.join(file.file_name().unwrap_or_default()));
             directories.insert(directory);
         }
+        let output = output.canonicalize().or_else(|_| {
+            let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = parent.unwrap_or(Path::new(".")).canonicalize();
+            parent.map(|parent| parent.join(output.file_name().unwrap_or_default()))
+        });
+        let (of_folder, output) = (folder.clone(), output.unwrap_or_default());
+        let is_of_folder = move |path: &Path| {
+            let below = of_folder.as_ref().and_then(|folder| path.strip_prefix(folder).ok());
+            path != output
+                && below
+                    .is_some_and(|path| !path.iter().any(|name| name.as_encoded_bytes().starts_with(b".")))
+        };
         let (sender, changes) = unbounded_channel();
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let tell = move |event: notify::Result<notify::Event>| {
             let concerns = match event {
                 Ok(event) => {
-                    !matches!(event.kind, EventKind::Access(_))
-                        && event.paths.iter().any(|path| files_to_watch.contains(path))
+                    let is_watched = |path: &PathBuf| files_to_watch.contains(path) || is_of_folder(path);
+                    !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(is_watched)
                 }
                 // Changes may have been missed.
                 Err(_) => true,
@@ -96,11 +109,16 @@ impl Watch {
             if concerns {
                 let _ = sender.send(());
             }
-        })
-        .context("the system does not tell about changed files")?;
-        for directory in directories {
+        };
+        // Nothing behind a link out of the folder is watched.
+        let config = Config::default().with_follow_symlinks(false);
+        let mut watcher =
+            RecommendedWatcher::new(tell, config).context("the system does not tell about changed files")?;
+        let directories = directories.into_iter().map(|directory| (directory, RecursiveMode::NonRecursive));
+        // The last one decides for a directory that is there twice.
+        for (directory, mode) in directories.chain(folder.map(|folder| (folder, RecursiveMode::Recursive))) {
             watcher
-                .watch(&directory, RecursiveMode::NonRecursive)
+                .watch(&directory, mode)
                 .with_context(|| format!("the directory {} cannot be watched", directory.display()))?;
         }
         Ok(Self { changes, _watcher: watcher })
