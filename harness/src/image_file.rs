@@ -49,6 +49,14 @@ impl Picture {
         self.0.pixels().filter(|pixel| pixel.0 == colour).count()
     }
 
+    /// The number of pixels that are not the same in another picture; all pixels if it has another size.
+    pub fn differences(&self, other: &Self) -> usize {
+        if self.size() != other.size() {
+            return self.0.pixels().len().max(1);
+        }
+        self.0.pixels().zip(other.0.pixels()).filter(|(one, other)| one != other).count()
+    }
+
     pub fn png_of(colour: Colour, width: u32, height: u32) -> Result<Vec<u8>> {
         let image = DynamicImage::from(RgbImage::from_pixel(width, height, image::Rgb(colour)));
         let mut file = std::io::Cursor::new(Vec::new());
@@ -70,6 +78,8 @@ mod tests {
         picture.expect(6, 4, RED).unwrap_err();
         picture.expect(7, 4, GREEN).unwrap_err();
         assert_eq!(picture.count(GREEN), 35);
+        let red = Picture::decode(&Picture::png_of(RED, 7, 5).unwrap(), "image/png").unwrap();
+        assert_eq!((picture.differences(&picture), picture.differences(&red)), (0, 35));
         Picture::decode(&file, "image/jpeg").unwrap_err();
     }
 }

@@ -1,5 +1,6 @@
 //! `platen check`, `platen render`, completions, manual pages and settings: runs the binary.
 
+mod documentation;
 mod render;
 mod render_folder;
 mod render_local;
