@@ -39,7 +39,7 @@ pub(crate) struct McpCommand {
     #[arg(long, env = "PLATEN_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
 
-    /// The directory in which tools may write files
+    /// The directory in which tools may write files, and read pages with the files of their folders
     #[arg(long, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
 
