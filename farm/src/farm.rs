@@ -229,6 +229,9 @@ impl Inner {
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refusal> {
+        if matches!(job.source, Source::Jinja(_)) {
+            return Err(Refusal::InvalidJob);
+        }
         let request = PageRequest::new(job, render::may_reuse_page(job));
         let queueing = progress.phases.enter(Phase::Queue);
         let lease = self.pool.queue.lease(request.clone(), deadline).await?;
@@ -239,7 +242,9 @@ impl Inner {
         let job_egress = self.egress.job(&progress.name, progress.page.clone(), &job.options.block_hosts);
         let address = match &job.source {
             Source::Url(url) => Some((url, Trust::Operator)),
-            Source::Html(_) => job.options.base_url.as_ref().map(|url| (url, Trust::Untrusted)),
+            Source::Html(_) | Source::Jinja(_) => {
+                job.options.base_url.as_ref().map(|url| (url, Trust::Untrusted))
+            }
         };
         if let Some((url, trust)) = address {
             let judged = timeout_at(deadline, job_egress.judge(url.as_url(), trust)).await;

@@ -258,9 +258,8 @@ impl ErrorBody {
             return Ok(this);
         }
         let name = this.code.as_deref().with_context(|| format!("without a code: {text}"))?;
-        let code = ErrorCode::ALL.iter().find(|code| code.as_str() == name);
-        let code = *code.with_context(|| format!("an undocumented code: {text}"))?;
-        ensure!(code.status() == status, "{status} with the code of a {}: {text}", code.status());
+        let code = ErrorCode::ALL.iter().find(|code| (code.as_str(), code.status()) == (name, status));
+        let code = *code.with_context(|| format!("an undocumented code of a {status}: {text}"))?;
         if WITH_FIELD.contains(&code) {
             let field = this.field.as_deref().with_context(|| format!("without a field: {text}"))?;
             // Without the parts that cannot be shown.

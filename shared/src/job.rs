@@ -7,6 +7,7 @@ mod asset;
 mod document;
 mod environment;
 mod invoice;
+mod jinja;
 mod number;
 mod output;
 mod text;
@@ -22,6 +23,7 @@ pub use self::{
     },
     environment::{Animations, ColorScheme, Environment, MediaType, PageProblem},
     invoice::{InvalidInvoice, InvoiceProfile, InvoiceXml},
+    jinja::{InvalidData, JinjaTemplate, TemplateData, Variable},
     number::{DeviceScaleFactor, OutOfRange, PdfScale, Quality, Side, WaitMs},
     output::{Clip, ImageOptions, Margins, Output, Pages, PdfOptions, Region, Sheet},
     text::{
@@ -102,6 +104,8 @@ pub enum Source {
     Html(Html),
     /// The URL of a page that the browser loads.
     Url(PageUrl),
+    /// A template that the farm fills before the browser gets it.
+    Jinja(JinjaTemplate),
 }
 
 /// A URL that passes [`url_rule`]. Its host may still resolve to any address, about which the farm decides.

@@ -19,6 +19,10 @@ pub const MAX_FILE_NAME_CHARS: usize = 160;
 pub const MAX_FILE_STEM_CHARS: usize = 80;
 /// Maximum number of entries in `variables`.
 pub const MAX_VARIABLES: usize = 1_000;
+/// Maximum of `data` in bytes of its JSON text (5 MiB).
+pub const MAX_DATA_BYTES: usize = 5 * 1024 * 1024;
+/// Maximum of objects and arrays within each other in `data`, with `data` itself.
+pub const MAX_DATA_LEVELS: usize = 32;
 /// Maximum number of device pixels in one image.
 pub const MAX_IMAGE_PIXELS: u64 = 100_000_000;
 /// Allowed `width` and `height` in CSS pixels.

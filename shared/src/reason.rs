@@ -43,6 +43,7 @@ codes! {
     ConflictingFields 400 "Two fields, or a field and the format, exclude each other."
     MissingTemplateVariable 400 "The template has placeholders without a value. The message lists all of them."
     InvalidTemplate 400 "The filled template is empty or too large."
+    TemplateFailed 400 "The template in Jinja does not fit its values, or is wrong itself. The message has the line."
     NotFound 404 "There is no such path."
     TemplateNotFound 404 "The key's account has no such template."
     MethodNotAllowed 405 "The path does not accept the method. The header `allow` lists those that it accepts."
@@ -50,6 +51,7 @@ codes! {
     BodyTooLarge 413 "The body is larger than 33,554,432 bytes."
     UnsupportedContentType 415 "The content type is not `application/json`, or has another `charset` than `utf-8`."
     UnsupportedContentEncoding 415 "The body is compressed."
+    TemplateLimitExceeded 422 "The template in Jinja takes more steps, memory or text to be filled than it may."
     NameNotFound 422 "The host name of the URL does not exist."
     AddressNotPublic 422 "The URL leads to an address that is not public, or to a port that is not allowed."
     ConnectionFailed 422 "The connection to the host of the URL was refused or has failed."
@@ -129,6 +131,8 @@ reasons! {
     MissingTemplateVariable MissingTemplateVariable "The template has placeholders for which no value was given."
     FilledTemplateTooLarge InvalidTemplate "The template was too large when it was filled."
     EmptyTemplate InvalidTemplate "The template was empty when it was filled."
+    TemplateFailed TemplateFailed "The template did not fit its values."
+    TemplateLimitExceeded TemplateLimitExceeded "The template took more than its limits to be filled."
     TemplateNotFound TemplateNotFound "The account had no such template."
     QuotaExhausted QuotaExhausted "All attempts of the month were used."
     RateLimitExceeded RateLimitExceeded "The account's limit of requests in a minute was reached."
@@ -184,7 +188,11 @@ impl ErrorCode {
     /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        self.into()
+        match self {
+            // The contract has one code with two statuses.
+            Self::TemplateLimitExceeded => Self::TemplateFailed.into(),
+            code => code.into(),
+        }
     }
 
     /// Whether the request counts against the quota.

@@ -4,7 +4,7 @@
 //! the attempt counts. The edge writes every client-visible message itself, and no message contains an address. What a page
 //! has written is a [`PageText`].
 
-use std::{fmt, ops::Deref};
+use std::{borrow::Cow, fmt, ops::Deref};
 
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
@@ -18,7 +18,8 @@ macro_rules! refusals {
     ($($refusal:ident $({ $($name:ident: $type:ty),* })? ($($message:tt)*) $(in $field:literal)?;)*) => {
         /// The reason why a job was not rendered. `Display` is the public message.
         ///
-        /// `host` is that of the job's URL, `rule` that of a standard, `mebibytes` the limit, and `page_ran` whether a page had begun to run.
+        /// `host` is that of the job's URL, `rule` that of a standard, `mebibytes` the limit, `line` that of a template from 1, and `page_ran`
+        /// whether a page had begun to run. The `field` of a template that failed is that of its header or footer.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, VariantNames, thiserror::Error)]
         #[serde(tag = "code", rename_all = "snake_case")]
         #[strum(serialize_all = "snake_case")]
@@ -53,6 +54,9 @@ refusals! {
     NoSlotInTime ("The renderer is busy, try again shortly");
     Draining ("The renderer is not available");
     NoBrowser ("The renderer is not available");
+    TemplateFailed { field: Option<String>, line: u32, message: PageText } ("{} line {line}: {message}", text_of_template(field.as_deref()));
+    TemplateLimitExceeded { limit: TemplateLimit } ("The template takes more {limit} to be filled than it may");
+    EmptyTemplate ("The filled template is empty");
     NameServerFailed ("The name server did not answer, try again shortly");
     NameNotFound { host: String } ("The name \"{host}\" could not be resolved");
     AddressNotPublic { host: String } ("The address of \"{host}\" is not public");
@@ -142,6 +146,26 @@ impl fmt::Display for FirstError {
     }
 }
 
+/// What filling a template has a maximum of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum TemplateLimit {
+    /// Steps, and memory for what they make.
+    #[error("steps or memory")]
+    Work,
+    /// Calls of macros and loops within each other.
+    #[error("levels of recursion")]
+    Recursion,
+    /// Bytes of the filled text: 5 MiB, of a header or a footer 64 KiB.
+    #[error("bytes of text")]
+    Text,
+}
+
+/// The text of a template with a line: its markup, if there is no field.
+fn text_of_template(field: Option<&str>) -> Cow<'_, str> {
+    field.map_or(Cow::Borrowed("Template"), |field| format!("\"{field}\" of the template,").into())
+}
+
 /// How many errors and failed requests there were. One of both is not 0.
 fn counted(errors: u32, failed_requests: u32) -> String {
     let one = |count: u32, name: &str| match count {
@@ -180,6 +204,7 @@ impl Refusal {
     pub fn field(&self, job: &RenderJob) -> Option<&str> {
         match self {
             Self::InvalidSelector { field } => Some(field),
+            Self::TemplateFailed { field, .. } => field.as_deref(),
             Self::NameNotFound { host }
             | Self::AddressNotPublic { host }
             | Self::PortNotAllowed { host }
@@ -190,7 +215,7 @@ impl Refusal {
             | Self::NotAPage { host } => {
                 let (field, url) = match &job.source {
                     Source::Url(url) => ("url", url),
-                    Source::Html(_) => ("baseUrl", job.options.base_url.as_ref()?),
+                    Source::Html(_) | Source::Jinja(_) => ("baseUrl", job.options.base_url.as_ref()?),
                 };
                 (url.as_url().host_str() == Some(host)).then_some(field)
             }
@@ -234,7 +259,7 @@ pub const RETRY_AFTER_SECONDS: u32 = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{endpoint::Endpoint, id::AccountId, request::RenderRequest};
+    use crate::{endpoint::Endpoint, id::AccountId, reason::ErrorCode, request::RenderRequest};
 
     #[test]
     fn a_failure_before_the_page_ran_is_not_counted() {
@@ -256,7 +281,7 @@ mod tests {
             let json = serde_json::json!({
                 "code": code, "message": "S3cret", "rule": "S3cret", "host": "a.example", "field": "selector",
                 "status": 404, "mebibytes": 1, "page_ran": true, "errors": 1, "failed_requests": 0,
-                "first": ["S3cret"], "first_error": "S3cret",
+                "first": ["S3cret"], "first_error": "S3cret", "line": 1, "limit": "work",
             });
             let refusal: Refusal =
                 serde_json::from_value(json).unwrap_or_else(|error| panic!("{code}: {error}"));
@@ -324,6 +349,25 @@ mod tests {
     }
 
     #[test]
+    fn a_template_that_failed_is_told_with_its_line() {
+        let message = || "\"item.price\" is undefined".into();
+        let markup = Refusal::TemplateFailed { field: None, line: 12, message: message() };
+        assert_eq!(markup.to_string(), "Template line 12: \"item.price\" is undefined");
+        let field = || Some("headerHtml".to_owned());
+        let header = Refusal::TemplateFailed { field: field(), line: 1, message: message() };
+        assert_eq!(header.to_string(), "\"headerHtml\" of the template, line 1: \"item.price\" is undefined");
+        assert_eq!((markup.field(), header.field()), (None, Some("headerHtml")));
+        let exceeded = Refusal::TemplateLimitExceeded { limit: TemplateLimit::Work };
+        let of = |refusal: &Refusal| {
+            let reason = refusal.reason();
+            (reason.error_code().map(ErrorCode::as_str), reason.status(), refusal.is_counted())
+        };
+        assert_eq!(of(&markup), (Some("template_failed"), 400, false));
+        assert_eq!(of(&exceeded), (Some("template_failed"), 422, true));
+        assert_eq!(exceeded.clone().before_page_ran(), exceeded);
+    }
+
+    #[test]
     fn refusals_are_read_as_they_were_written() {
         for (refusal, json, is_counted, retry_after) in [
             (Refusal::Draining, r#"{"code":"draining"}"#, false, Some(RETRY_AFTER_SECONDS)),
@@ -336,6 +380,18 @@ mod tests {
             (
                 Refusal::ElementNotVisible { first_error: FirstError::default() },
                 r#"{"code":"element_not_visible","first_error":null}"#,
+                true,
+                None,
+            ),
+            (
+                Refusal::TemplateFailed { field: None, line: 3, message: "a".into() },
+                r#"{"code":"template_failed","field":null,"line":3,"message":"a"}"#,
+                false,
+                None,
+            ),
+            (
+                Refusal::TemplateLimitExceeded { limit: TemplateLimit::Recursion },
+                r#"{"code":"template_limit_exceeded","limit":"recursion"}"#,
                 true,
                 None,
             ),

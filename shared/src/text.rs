@@ -67,3 +67,15 @@ pub(crate) fn of_chars(text: String, min: usize, max: usize) -> Result<String, I
     let is_valid = |text: &str| (min..=max).contains(&text.chars().count());
     kept(text, is_valid, format!("must have {min} to {max} characters"))
 }
+
+/// Maximum number of characters of a caller's name in a message.
+pub(crate) const MAX_QUOTED_CHARS: usize = 64;
+
+/// A caller's name for a message; a long one ends with an ellipsis.
+pub(crate) fn shortened(name: &str) -> String {
+    if name.chars().count() <= MAX_QUOTED_CHARS {
+        name.to_owned()
+    } else {
+        name.chars().take(MAX_QUOTED_CHARS).chain(['…']).collect()
+    }
+}

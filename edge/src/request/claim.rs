@@ -227,7 +227,7 @@ fn attempt(
     context: &RequestContext,
 ) -> Attempt {
     let (template_id, host) = match request.map(|request| &request.subject) {
-        None | Some(Subject::Source(Source::Html(_))) => (None, None),
+        None | Some(Subject::Source(Source::Html(_) | Source::Jinja(_))) => (None, None),
         Some(Subject::Source(Source::Url(url))) => (None, url.as_url().host_str().map(str::to_owned)),
         Some(Subject::Template { id, .. }) => (Some(id.clone()), None),
     };

@@ -59,6 +59,7 @@ impl AccessLog {
         self.source = match job.source {
             Source::Html(_) => "html",
             Source::Url(_) => "url",
+            Source::Jinja(_) => "jinja",
         };
     }
 

@@ -218,6 +218,7 @@ async fn load(
             Some(site.address())
         }
         (Source::Url(url), _) => Some(url.as_url()),
+        (Source::Jinja(_), _) => return Err(JobError::Refused(Refusal::InvalidJob)),
     };
     if let Some(url) = url {
         let answer = session.call(&NavigateParams::new(url.as_str())).await?;

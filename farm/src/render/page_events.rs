@@ -96,7 +96,7 @@ impl<'a> PageEventHandler<'a> {
     ) -> (Self, watch::Receiver<LoadState>, Arc<PageRecords>) {
         let job_host = match &job.source {
             Source::Url(url) => url.as_url().host_str(),
-            Source::Html(_) => None,
+            Source::Html(_) | Source::Jinja(_) => None,
         };
         let (state, watched) = watch::channel(LoadState::empty());
         let records = Arc::<PageRecords>::default();

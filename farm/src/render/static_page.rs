@@ -98,6 +98,7 @@ pub(super) async fn markup<'a>(rendering: &Rendering<'a>) -> Result<Option<Cow<'
     let Rendering { job, session, main_frame, .. } = *rendering;
     match &job.source {
         Source::Html(html) => Ok(Some(html.as_str().into())),
+        Source::Jinja(_) => Ok(None),
         Source::Url(_) => {
             let tree = session.call(&GetFrameTreeParams {}).await?;
             let url = tree.frame_tree.frame.url;

@@ -4,13 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::{
-    invalid::{InvalidRequest, shortened},
-    object::Field,
-};
+use super::{invalid::InvalidRequest, object::Field};
 use crate::{
     job::{Asset, AssetContent, AssetPath, InvalidOptions},
     limits,
+    text::shortened,
 };
 
 const RULE: &str = "must be an object of objects, by path, with \"content\" or \"text\", and \"mimeType\"";

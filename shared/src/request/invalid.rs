@@ -6,10 +6,14 @@ use super::{
     field_name::{FieldName, FieldPath},
     other_services,
 };
-use crate::{format::OutputFormat, job::InvalidOptions, limits, reason::Reason};
+use crate::{
+    format::OutputFormat,
+    job::InvalidOptions,
+    limits,
+    reason::Reason,
+    text::{MAX_QUOTED_CHARS, shortened},
+};
 
-/// Maximum number of characters of a caller's name in a message.
-const MAX_QUOTED_CHARS: usize = 64;
 /// Jaro-Winkler similarity above which a known field is suggested. One wrong letter is above it; `foo` is
 /// below it for every field.
 const MIN_SUGGESTION_SIMILARITY: f64 = 0.88;
@@ -215,15 +219,6 @@ impl From<InvalidOptions> for InvalidRequest {
 
 fn member(of: Option<FieldPath>, name: &str) -> String {
     of.map_or_else(|| name.to_owned(), |field| format!("{field}.{name}"))
-}
-
-/// A caller's name for a message; a long one ends with an ellipsis.
-pub(super) fn shortened(name: &str) -> String {
-    if name.chars().count() <= MAX_QUOTED_CHARS {
-        name.to_owned()
-    } else {
-        name.chars().take(MAX_QUOTED_CHARS).chain(['…']).collect()
-    }
 }
 
 pub(super) fn quoted<S: AsRef<str>>(names: &[S]) -> String {

@@ -12,10 +12,10 @@ use strum::VariantNames;
 use super::{
     FieldKind,
     field_name::{FieldName, FieldPath},
-    invalid::{InvalidRequest, quoted, shortened},
+    invalid::{InvalidRequest, quoted},
     other_services,
 };
-use crate::{length::Length, limits, template};
+use crate::{length::Length, limits, template, text::shortened};
 
 /// The JSON texts of the fields of a body, in the order of the contract.
 #[derive(Debug, Clone, Default)]
