@@ -4,12 +4,13 @@ CREATE TABLE templates (
     name TEXT NOT NULL,
     -- The output of `template::pack`.
     packed_html BLOB NOT NULL,
+    language TEXT NOT NULL DEFAULT 'placeholders' CHECK (language IN ('placeholders', 'jinja')),
     -- A JSON object of render options.
     options TEXT NOT NULL,
     -- A JSON object of arrays: the names in the markup (`html`), and in each option that has some. The claim refuses a
-    -- missing variable before it records the attempt.
+    -- missing variable before it records the attempt. A template in Jinja has none.
     placeholders TEXT NOT NULL,
-    -- A JSON object of texts by placeholder.
+    -- A JSON object: of texts by placeholder, of any values for a template in Jinja.
     samples TEXT NOT NULL DEFAULT '{}',
     -- A save of another revision than the stored one is a conflict of two editors.
     revision INTEGER NOT NULL DEFAULT 1,
@@ -23,13 +24,14 @@ CREATE TABLE templates (
 CREATE INDEX templates_by_account ON templates (account_id);
 
 -- A trigger, so that no version is lost under concurrent saves by several programs.
-CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html, options ON templates
+CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html, language, options ON templates
 WHEN old.packed_html IS NOT new.packed_html OR old.name IS NOT new.name OR old.options IS NOT new.options
+    OR old.language IS NOT new.language
 BEGIN
     INSERT INTO template_versions
-        (template_id, number, account_id, name, packed_html, options, placeholders, saved_at, saved_by)
+        (template_id, number, account_id, name, packed_html, language, options, placeholders, saved_at, saved_by)
     SELECT old.id, 1 + coalesce((SELECT max(number) FROM template_versions WHERE template_id = old.id), 0),
-        old.account_id, old.name, old.packed_html, old.options, old.placeholders, old.updated_at, old.saved_by;
+        old.account_id, old.name, old.packed_html, old.language, old.options, old.placeholders, old.updated_at, old.saved_by;
 END;
 
 CREATE TRIGGER template_versions_deleted AFTER DELETE ON templates
@@ -59,6 +61,7 @@ CREATE TABLE template_versions (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     name TEXT NOT NULL,
     packed_html BLOB NOT NULL,
+    language TEXT NOT NULL DEFAULT 'placeholders',
     options TEXT NOT NULL,
     placeholders TEXT NOT NULL,
     saved_at INTEGER NOT NULL,

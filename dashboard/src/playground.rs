@@ -59,7 +59,7 @@ impl Source {
         match field {
             FieldName::Html => Some(Self::Html),
             FieldName::Url => Some(Self::Url),
-            FieldName::TemplateId | FieldName::Variables => Some(Self::Template),
+            FieldName::TemplateId | FieldName::Variables | FieldName::Data => Some(Self::Template),
             _ => None,
         }
     }

@@ -191,7 +191,11 @@ async fn forward(
     let template = claim.template.as_ref().zip(markup.as_deref());
     let (file_name, template_name) =
         (request.file_name.clone(), template.map(|(saved, _)| saved.name.as_str()));
-    let template = template.map(|(saved, html)| SavedTemplate { html, options: &saved.options });
+    let template = template.map(|(saved, html)| SavedTemplate {
+        html,
+        language: saved.language,
+        options: &saved.options,
+    });
     let job = request.into_job(claim.account.clone(), template).map_err(ApiError::from)?;
     let format = job.options.output.format();
     if let Some(attempt) = &mut context.attempt {

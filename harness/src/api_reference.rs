@@ -53,6 +53,7 @@ fn value(kind: FieldKind) -> String {
         FieldKind::Margin => "length, or object of `top`, `right`, `bottom`, `left`".to_owned(),
         FieldKind::Clip => "object of `x`, `y`, `width`, `height`".to_owned(),
         FieldKind::Variables => "object of strings and numbers".to_owned(),
+        FieldKind::Data => "object".to_owned(),
         FieldKind::Metadata => "object of strings".to_owned(),
         FieldKind::Standard => {
             let names: Vec<_> = PdfStandard::NAMES.iter().map(|name| format!("`{name}`")).collect();

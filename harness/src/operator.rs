@@ -136,6 +136,15 @@ impl Operator {
         text(&self.run(&arguments).await?, "id")
     }
 
+    /// Saves a template in Jinja and returns its id.
+    pub async fn jinja_template(&self, account: &str, name: &str, template: &str) -> Result<String> {
+        let file = tempfile::NamedTempFile::with_suffix(".html")?;
+        std::fs::write(file.path(), template)?;
+        let path = file.path().to_str().context("a temporary path is UTF-8")?;
+        let put = ["template", "put", "--account", account, "--name", name, "--language", "jinja", path];
+        text(&self.run(&put).await?, "id")
+    }
+
     /// Invites a user and returns the path of the link. `target` is `--operator`, or `--account` and an account.
     pub async fn invite(&self, email: &str, target: &[&str]) -> Result<String> {
         let invite = self.run(&[&["invite", email, "--url", "http://host"], target].concat()).await?;

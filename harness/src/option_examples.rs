@@ -63,7 +63,7 @@ mod tests {
         let without = FieldName::all().filter(has_none).map(FieldName::as_str).collect::<Vec<_>>().join(" ");
         assert_eq!(
             without,
-            "url templateId variables fileName waitUntil userAgent failOnHttpStatus invoiceXml baseUrl"
+            "url templateId variables data fileName waitUntil userAgent failOnHttpStatus invoiceXml baseUrl"
         );
         crate::documents::check("options.md", &document());
     }

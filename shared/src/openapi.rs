@@ -210,6 +210,7 @@ fn property(name: FieldName) -> Value {
         FieldKind::Texts { max } => {
             json!({ "type": "array", "items": { "type": "string" }, "maxItems": max })
         }
+        FieldKind::Data => json!({ "type": "object", "additionalProperties": true }),
         FieldKind::Variables => json!({
             "type": "object",
             "maxProperties": limits::MAX_VARIABLES,

@@ -162,7 +162,7 @@ pub enum TemplateLimit {
 }
 
 /// The text of a template with a line: its markup, if there is no field.
-fn text_of_template(field: Option<&str>) -> Cow<'_, str> {
+pub(crate) fn text_of_template(field: Option<&str>) -> Cow<'_, str> {
     field.map_or(Cow::Borrowed("Template"), |field| format!("\"{field}\" of the template,").into())
 }
 

@@ -21,9 +21,12 @@ use crate::{
     endpoint::Endpoint,
     format::OutputFormat,
     id::{AccountId, TemplateId},
-    job::{HeaderHtml, Html, Output, PageUrl, RenderJob, RenderOptions, Source},
+    job::{
+        HeaderHtml, Html, JinjaTemplate, Output, PageUrl, RenderJob, RenderOptions, Source, TemplateData,
+        Variable,
+    },
     limits,
-    template::{self, FillError},
+    template::{self, FillError, Language},
     url_rule::InvalidUrl,
 };
 
@@ -49,8 +52,10 @@ pub enum Subject {
     Template {
         /// Id of the template.
         id: TemplateId,
-        /// Values by name; numbers as the caller spells them.
-        variables: BTreeMap<String, String>,
+        /// Values by name.
+        variables: BTreeMap<String, Variable>,
+        /// Further values, with other names. Only a template in Jinja can have them.
+        data: Option<TemplateData>,
     },
 }
 
@@ -78,6 +83,8 @@ enum GivenOptions {
 pub struct SavedTemplate<'t> {
     /// The markup.
     pub html: &'t str,
+    /// What it is written in.
+    pub language: Language,
     /// The options.
     pub options: &'t TemplateOptions,
 }
@@ -111,12 +118,12 @@ impl RenderRequest {
             Endpoint::Render => {
                 Subject::Source(source(field(FieldName::Html), field(FieldName::Url), page_url)?)
             }
-            Endpoint::Template => Subject::Template {
-                id: TemplateId::from_text(
-                    field(FieldName::TemplateId).required()?.string()?.unwrap_or_default(),
-                ),
-                variables: field(FieldName::Variables).variables()?.unwrap_or_default(),
-            },
+            Endpoint::Template => {
+                let id = field(FieldName::TemplateId).required()?.string()?.unwrap_or_default();
+                let variables = field(FieldName::Variables).variables()?.unwrap_or_default();
+                let data = field(FieldName::Data).data(&variables)?;
+                Subject::Template { id: TemplateId::from_text(id), variables, data }
+            }
         };
         let mut options = Options::read(&object)?;
         let file_name = options.file_name.take();
@@ -185,6 +192,32 @@ impl RenderRequest {
         names.into_iter().filter(|name| !variables.contains_key(name)).collect()
     }
 
+    /// Checks the values for a template in this language that needs these variables.
+    ///
+    /// # Errors
+    /// [`InvalidRequest::MissingVariables`], or a value that a template in this language cannot have.
+    pub fn check_values(&self, language: Language, of_template: Vec<String>) -> Result<(), InvalidRequest> {
+        self.check_language(language)?;
+        match self.missing_variables(of_template) {
+            missing if missing.is_empty() || language == Language::Jinja => Ok(()),
+            missing => Err(InvalidRequest::MissingVariables(missing)),
+        }
+    }
+
+    fn check_language(&self, language: Language) -> Result<(), InvalidRequest> {
+        let Subject::Template { data, variables, .. } = &self.subject else { return Ok(()) };
+        match language {
+            Language::Placeholders if data.is_some() => Err(InvalidRequest::rule(
+                FieldName::Data,
+                "is for templates in Jinja; this one has placeholders, whose values are \"variables\"",
+            )),
+            Language::Jinja if variables.values().any(Variable::is_too_large) => {
+                Err(InvalidRequest::rule(FieldName::Variables, "must have numbers up to 1.7e308"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The job for the farm. `template` is the saved template, if the request names one.
     ///
     /// # Errors
@@ -196,19 +229,24 @@ impl RenderRequest {
         template: Option<SavedTemplate<'_>>,
     ) -> Result<RenderJob, InvalidRequest> {
         let none = TemplateOptions::default();
-        let SavedTemplate { html, options: of_template } =
-            template.unwrap_or(SavedTemplate { html: "", options: &none });
+        let SavedTemplate { html, language, options: of_template } =
+            template.unwrap_or(SavedTemplate { html: "", language: Language::Placeholders, options: &none });
+        self.check_language(language)?;
         let mut options = match self.options {
             GivenOptions::Complete(options) => *options,
             GivenOptions::OverTemplate(given) => given.over(of_template)?,
         };
         let source = match self.subject {
             Subject::Source(source) => source,
+            Subject::Template { variables, data, .. } if language == Language::Jinja => {
+                let markup = Html::try_from(html.to_owned()).map_err(|_| InvalidRequest::EmptyTemplate)?;
+                Source::Jinja(JinjaTemplate { markup, data: data.unwrap_or_default(), variables })
+            }
             Subject::Template { variables, .. } => {
                 let mut missing = BTreeSet::new();
                 // `None` if the text is too large.
                 let mut fill = |text: &str, max_bytes| match template::fill(text, max_bytes, |name| {
-                    variables.get(name).map(String::as_str)
+                    variables.get(name).map(Variable::as_str)
                 }) {
                     Ok(filled) => Some(filled),
                     Err(FillError::TooLarge) => None,

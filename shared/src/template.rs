@@ -8,9 +8,34 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use icu_normalizer::ComposingNormalizerBorrowed;
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 use unicode_ident::{is_xid_continue, is_xid_start};
 
 use crate::limits;
+
+/// What a template is written in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, EnumString, IntoStaticStr, Serialize, Deserialize)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// The placeholders of this module.
+    #[default]
+    Placeholders,
+    /// Jinja, which the farm fills.
+    Jinja,
+}
+
+impl Language {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Placeholders, Self::Jinja];
+
+    /// The name in the database, on the command line and in forms.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
 
 /// The reason why a template cannot be filled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,13 +3,17 @@
 //! Invariant: `placeholders` holds exactly the names in the markup and the options, because the claim relies on it.
 //! [`TemplateRecord::new`] is the only way to make the columns.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::{
     limits,
     name::Name,
+    refusal::text_of_template,
     request::{FieldName, OPTIONS_WITH_PLACEHOLDERS, TemplateOptions},
-    template,
+    template::{self, Language},
 };
 
 /// A template's columns.
@@ -19,14 +23,17 @@ pub struct TemplateRecord {
     pub name: Name,
     /// The markup in the form of [`template::pack`].
     pub packed_html: Vec<u8>,
+    /// What the markup and the options with placeholders are written in.
+    pub language: Language,
     /// The options.
     pub options: TemplateOptions,
-    /// A JSON object: the placeholder names in the markup (`html`), and in each option that has some.
+    /// A JSON object: the placeholder names in the markup (`html`), and in each option that has some. A template in Jinja has
+    /// none, because its values are not known by name before it is filled.
     pub placeholders: String,
 }
 
 /// Markup that cannot be a template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadMarkup {
     /// It has no bytes, or too many.
     #[error("a template is not empty and has at most {} bytes", limits::MAX_HTML_BYTES)]
@@ -34,18 +41,28 @@ pub enum BadMarkup {
     /// No request could fill it.
     #[error("a template has at most {} placeholders, as a request has variables", limits::MAX_VARIABLES)]
     Placeholders,
+    /// It is no valid template in Jinja. The field is that of an option, if the error is not in the markup.
+    #[error("{} line {}: {}", text_of_template(.field.map(FieldName::as_str)), .line, .message)]
+    Syntax {
+        /// The option.
+        field: Option<FieldName>,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
 }
 
 impl TemplateRecord {
-    /// Makes the columns from a name, markup and options.
+    /// Makes the columns of a template with placeholders from a name, markup and options.
     ///
     /// # Errors
     /// When the markup is empty or has more than [`limits::MAX_HTML_BYTES`] bytes, or when it and the options have more than
     /// [`limits::MAX_VARIABLES`] placeholders.
     pub fn new(name: Name, html: &str, options: TemplateOptions) -> Result<Self, BadMarkup> {
-        if html.is_empty() || html.len() > limits::MAX_HTML_BYTES {
-            return Err(BadMarkup::Size);
-        }
+        let record =
+            Self { language: Language::Placeholders, ..Self::without_placeholders(name, html, options)? };
+        let options = &record.options;
         let of_options = OPTIONS_WITH_PLACEHOLDERS.map(|field| (field, options.placeholders(field)));
         let placeholders: BTreeMap<&str, Vec<String>> = [(FieldName::Html, template::placeholders(html))]
             .into_iter()
@@ -56,8 +73,35 @@ impl TemplateRecord {
         if placeholders.values().flatten().collect::<BTreeSet<_>>().len() > limits::MAX_VARIABLES {
             return Err(BadMarkup::Placeholders);
         }
-        let placeholders = serde_json::json!(placeholders).to_string();
-        Ok(Self { name, packed_html: template::pack(html), options, placeholders })
+        Ok(Self { placeholders: serde_json::json!(placeholders).to_string(), ..record })
+    }
+
+    /// Makes the columns of a template in Jinja. `check` finds the first error of a text: its line and what is wrong.
+    ///
+    /// # Errors
+    /// When the markup is empty or has more than [`limits::MAX_HTML_BYTES`] bytes, or when it or an option is not valid.
+    pub fn jinja(
+        name: Name,
+        html: &str,
+        options: TemplateOptions,
+        check: impl Fn(&str) -> Result<(), (usize, String)>,
+    ) -> Result<Self, BadMarkup> {
+        let record = Self::without_placeholders(name, html, options)?;
+        let of_options = OPTIONS_WITH_PLACEHOLDERS
+            .into_iter()
+            .filter_map(|field| Some((Some(field), Cow::Owned(record.options.text(field)?))));
+        for (field, text) in [(None, Cow::Borrowed(html))].into_iter().chain(of_options) {
+            check(&text).map_err(|(line, message)| BadMarkup::Syntax { field, line, message })?;
+        }
+        Ok(record)
+    }
+
+    fn without_placeholders(name: Name, html: &str, options: TemplateOptions) -> Result<Self, BadMarkup> {
+        if html.is_empty() || html.len() > limits::MAX_HTML_BYTES {
+            return Err(BadMarkup::Size);
+        }
+        let packed_html = template::pack(html);
+        Ok(Self { name, packed_html, language: Language::Jinja, options, placeholders: "{}".to_owned() })
     }
 }
 
@@ -78,6 +122,29 @@ mod tests {
                 Err(BadMarkup::Size)
             );
         }
+    }
+
+    #[test]
+    fn a_template_in_jinja_is_checked_with_its_options() {
+        let check = |text: &str| {
+            if text.contains("{{ end") { Err((2, "unexpected end".to_owned())) } else { Ok(()) }
+        };
+        let name = || Name::parse("n").unwrap();
+        let options = |footer: &str| {
+            let json = serde_json::json!({ "format": "pdf", "footerHtml": footer }).to_string();
+            TemplateOptions::parse(json.as_bytes()).unwrap()
+        };
+        let record = TemplateRecord::jinja(name(), "{{ b.c }}{{ a }}", options("{{ x }}"), check).unwrap();
+        assert_eq!((record.language, record.placeholders.as_str()), (Language::Jinja, "{}"));
+        for (html, footer, message) in [
+            ("{{ end", "", "Template line 2: unexpected end"),
+            ("x", "{{ end", "\"footerHtml\" of the template, line 2: unexpected end"),
+        ] {
+            let error = TemplateRecord::jinja(name(), html, options(footer), check).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+        let empty = TemplateRecord::jinja(name(), "", options(""), check);
+        assert_eq!(empty, Err(BadMarkup::Size));
     }
 
     #[test]

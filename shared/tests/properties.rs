@@ -12,11 +12,15 @@ use platen_shared::{
     locale::{Locale, TimeZone},
     page_ranges::PageRanges,
     request::{FieldKind, FieldName, RenderRequest, SavedTemplate, TemplateOptions},
-    template::{self, FillError},
+    template::{self, FillError, Language},
     url_rule,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Value, json};
+
+fn language() -> impl Strategy<Value = Language> {
+    select(Language::ALL.to_vec())
+}
 
 /// Any JSON, not deep.
 fn any_json() -> impl Strategy<Value = Value> {
@@ -78,6 +82,7 @@ fn value(name: FieldName) -> BoxedStrategy<Value> {
                 prop_oneof![".{0,9}".prop_map(Value::String), any::<f64>().prop_map(|number| json!(number))];
             vec(("[a-z]{1,3}", value), 0..5).prop_map(|members| members.into_iter().collect()).boxed()
         }
+        FieldKind::Data => select(vec![json!({ "a": [1, 2.5, { "é": null }] }), json!([1])]).boxed(),
         FieldKind::Metadata => select(vec![
             json!({ "title": "\u{0} A & B", "author": "", "date": "2026-11-27T06:34:51.5+01:00" }),
             json!({ "language": "de-CH", "date": "2026-02-30T00:00:00Z" }),
@@ -192,17 +197,17 @@ proptest! {
     }
 
     #[test]
-    fn a_job_is_read_as_it_was_printed(endpoint in endpoint(), body in body()) {
+    fn a_job_is_read_as_it_was_printed(endpoint in endpoint(), language in language(), body in body()) {
         let Some(request) = parse(endpoint, body.to_string().as_bytes()) else { return Ok(()) };
         let account: AccountId = serde_json::from_value(json!("acc_0123456789abcdefghij")).unwrap();
         let options = TemplateOptions::default();
-        let template = SavedTemplate { html: "<p>{{ a }}</p>", options: &options };
+        let template = SavedTemplate { html: "<p>{{ a }}</p>", language, options: &options };
         let template = (endpoint == Endpoint::Template).then_some(template);
         let placeholders = template.map(|template| template::placeholders(template.html));
-        let missing = request.missing_variables(placeholders.unwrap_or_default());
+        let checked = request.check_values(language, placeholders.unwrap_or_default());
         match request.into_job(account, template) {
             Ok(job) => {
-                prop_assert!(missing.is_empty());
+                prop_assert!(checked.is_ok());
                 let printed = serde_json::to_string(&job).unwrap();
                 let read: RenderJob = serde_json::from_str(&printed).unwrap();
                 prop_assert_eq!(&read, &job);

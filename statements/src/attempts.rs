@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use platen_shared::{
     format::OutputFormat,
     id::{AccountId, TemplateId},
+    job::Variable,
     key::ApiKey,
     request::{FieldName, TemplateOptions},
-    template::{self, DamagedTemplate},
+    template::{self, DamagedTemplate, Language},
 };
 use serde::Serialize;
 
@@ -48,8 +49,10 @@ pub enum KeyPurpose<'k> {
 pub struct RequestedTemplate<'k> {
     /// The template.
     pub id: &'k TemplateId,
-    /// The values of placeholders.
-    pub variables: &'k BTreeMap<String, String>,
+    /// The values by name.
+    pub variables: &'k BTreeMap<String, Variable>,
+    /// Whether there are values that only a template in Jinja can have.
+    pub has_data: bool,
     /// Fields with placeholders that the request has in place of those of the template.
     pub replaced: &'k [FieldName],
     /// The format of the file; `None` if it is that of the template.
@@ -87,6 +90,8 @@ record! {
     pub struct ClaimedTemplate {
         /// The name from which the file takes its own.
         pub name: String,
+        /// What it is written in.
+        pub language: Language,
         /// The render options.
         pub options: TemplateOptions,
         packed_html: Vec<u8>,
@@ -110,6 +115,8 @@ record! {
         pub quota: Option<u64>,
         /// The placeholder names of the template that need a value, if the account has it.
         pub placeholders: Option<Vec<String>>,
+        /// What the template is written in, if the account has it.
+        pub language: Option<Language>,
         /// The account's other limits, if it has any, and what counts.
         pub limits: Option<LimitUsage>,
     }
@@ -212,15 +219,16 @@ const CLAIM_WITH_TEMPLATE: &str = claim_sql!(
     concat!(
         "AND (k.template_id IS NULL OR k.template_id = ?6) AND NOT EXISTS (SELECT 1",
         needed_placeholders!("?7", "?8"),
-        " AND p.value NOT IN (SELECT value FROM json_each(?9)))"
+        " AND p.value NOT IN (SELECT value FROM json_each(?9))) AND (t.language = 'jinja' OR NOT ?10)"
     ),
-    ", (SELECT name FROM templates WHERE id = ?6), (SELECT options FROM templates WHERE id = ?6), \
+    ", (SELECT name FROM templates WHERE id = ?6), (SELECT language FROM templates WHERE id = ?6), (SELECT options FROM templates WHERE id = ?6), \
      (SELECT packed_html FROM templates WHERE id = ?6)"
 );
 const KEY_STATUS: &str = concat!(
     "SELECT a.id, coalesce(u.attempts, 0), a.quota, (SELECT (SELECT json_group_array(DISTINCT p.value)",
     needed_placeholders!("?6", "?7"),
-    ") FROM templates t WHERE t.id = ?5 AND t.account_id = a.id), iif(",
+    ") FROM templates t WHERE t.id = ?5 AND t.account_id = a.id), \
+     (SELECT language FROM templates WHERE id = ?5 AND account_id = a.id), iif(",
     has_no_limits!(),
     ", NULL, ",
     limit_usage!(),
@@ -260,7 +268,7 @@ pub fn claim<B: Backend>(
         Some(template) => {
             let names: Vec<&String> = template.variables.keys().collect();
             values.extend(template.values());
-            values.extend(values![serde_json::json!(names).to_string()]);
+            values.extend(values![serde_json::json!(names).to_string(), template.has_data]);
             CLAIM_WITH_TEMPLATE
         }
     };

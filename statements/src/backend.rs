@@ -1,11 +1,11 @@
 //! What the statements need of a platform, and values and rows with typed columns.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use platen_shared::{
     id::{AccountId, InviteId, KeyId, SessionId, TemplateId, UserId},
     request::TemplateOptions,
-    template::DamagedTemplate,
+    template::{DamagedTemplate, Language},
 };
 
 use crate::{
@@ -220,7 +220,19 @@ macro_rules! json_columns {
         }
     })* };
 }
-json_columns!(Vec<String>, BTreeMap<String, String>);
+json_columns!(Vec<String>);
+
+impl FromValue for Language {
+    fn from_value(value: Value) -> Option<Self> {
+        String::from_value(value)?.parse().ok()
+    }
+}
+
+impl From<Language> for Value {
+    fn from(language: Language) -> Self {
+        language.name().into()
+    }
+}
 
 impl FromValue for TemplateOptions {
     fn from_value(value: Value) -> Option<Self> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use platen_shared::{
     id::{AccountId, TemplateId},
     request::TemplateOptions,
-    template,
+    template::{self, Language},
     template_record::TemplateRecord,
 };
 use serde_json::json;
@@ -25,6 +25,7 @@ record! {
         pub name: String,
         /// The placeholder names in the markup and the options.
         pub placeholders: Vec<String>,
+        pub language: Language,
         pub options: TemplateOptions,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -38,14 +39,22 @@ pub struct TemplateContent {
     pub template: Template,
     /// The markup.
     pub html: String,
-    /// Sample values by placeholder.
-    pub samples: BTreeMap<String, String>,
+    /// Sample values: a JSON object, of a template with placeholders one of texts.
+    pub samples: String,
     /// Number of earlier versions.
     pub versions: u32,
     /// The number from 1; each save adds 1.
     pub revision: u32,
     /// Who saved it last: an e-mail address, or `command line`.
     pub saved_by: String,
+}
+
+impl TemplateContent {
+    /// The sample values by placeholder.
+    #[must_use]
+    pub fn sample_texts(&self) -> BTreeMap<String, String> {
+        serde_json::from_str(&self.samples).unwrap_or_default()
+    }
 }
 
 /// The outcome of a save.
@@ -76,6 +85,8 @@ record! {
 pub struct VersionContent {
     /// The version without its content.
     pub version: Version,
+    /// What it is written in.
+    pub language: Language,
     /// The options.
     pub options: TemplateOptions,
     /// The markup.
@@ -87,7 +98,7 @@ macro_rules! select_templates {
         concat!(
             "SELECT t.id, account_id, a.name, t.name, \
              (SELECT json_group_array(value) FROM (SELECT DISTINCT p.value FROM json_each(placeholders) f, \
-             json_each(f.value) p ORDER BY 1)), options, t.created_at, updated_at ",
+             json_each(f.value) p ORDER BY 1)), language, options, t.created_at, updated_at ",
             $columns,
             " FROM templates t JOIN accounts a ON a.id = account_id ",
             $rest
@@ -115,13 +126,13 @@ const GET_CONTENT: Scoped = Scoped::new(select_templates!(
 ));
 const INSERT: Scoped = Scoped::new(
     "INSERT INTO templates \
-     (account_id, id, name, packed_html, placeholders, options, created_at, updated_at, samples, last_change, saved_by) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, coalesce(?8, '{}'), ?9, ?10) RETURNING id",
+     (account_id, id, name, packed_html, placeholders, options, created_at, updated_at, samples, last_change, saved_by, \
+     language) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, coalesce(?8, '{}'), ?9, ?10, ?11) RETURNING id",
 );
 const UPDATE: Scoped = Scoped::new(
     "UPDATE templates SET name = ?3, packed_html = ?4, placeholders = ?5, options = ?6, updated_at = ?7, \
-     samples = coalesce(?8, samples), last_change = ?9, saved_by = ?10, revision = revision + 1 \
-     WHERE account_id = ?1 AND id = ?2 AND revision = coalesce(?11, revision) RETURNING id",
+     samples = coalesce(?8, samples), last_change = ?9, saved_by = ?10, language = ?11, revision = revision + 1 \
+     WHERE account_id = ?1 AND id = ?2 AND revision = coalesce(?12, revision) RETURNING id",
 );
 const DELETE: Scoped =
     Scoped::new("UPDATE templates SET last_change = ?3 WHERE account_id = ?1 AND id = ?2 RETURNING id");
@@ -130,7 +141,7 @@ const VERSIONS: Scoped = Scoped::new(
      ORDER BY number DESC LIMIT ?3",
 );
 const VERSION: Scoped = Scoped::new(
-    "SELECT number, name, saved_at, saved_by, options, packed_html FROM template_versions \
+    "SELECT number, name, saved_at, saved_by, language, options, packed_html FROM template_versions \
      WHERE account_id = ?1 AND template_id = ?2 AND number = ?3",
 );
 
@@ -184,11 +195,11 @@ impl<B: Backend> AccountScope<'_, B> {
         self.first(GET_CONTENT, values![id]).await
     }
 
-    /// Creates a template.
+    /// Creates a template. Samples are a JSON object.
     pub async fn create_template(
         &self,
         record: TemplateRecord,
-        samples: Option<&BTreeMap<String, String>>,
+        samples: Option<&str>,
     ) -> Result<TemplateId, B::Error> {
         let id = TemplateId::from_random(self.random()?);
         self.run(INSERT, self.saved_values(&id, record, samples, "created template")).await?;
@@ -201,7 +212,7 @@ impl<B: Backend> AccountScope<'_, B> {
         &self,
         id: &str,
         record: TemplateRecord,
-        samples: Option<&BTreeMap<String, String>>,
+        samples: Option<&str>,
         expected: Option<u32>,
     ) -> Result<SaveOutcome, B::Error> {
         let id = TemplateId::from_text(id);
@@ -217,6 +228,7 @@ impl<B: Backend> AccountScope<'_, B> {
         let is_same = stored.template.name == record.name.as_str()
             && template::unpack(&record.packed_html).is_ok_and(|html| html == stored.html)
             && record.options == stored.template.options
+            && record.language == stored.template.language
             && samples.is_none_or(|samples| *samples == stored.samples);
         Ok(if is_same { SaveOutcome::Saved(id) } else { SaveOutcome::Conflict(Box::new(stored)) })
     }
@@ -226,14 +238,15 @@ impl<B: Backend> AccountScope<'_, B> {
         &self,
         id: &TemplateId,
         record: TemplateRecord,
-        samples: Option<&BTreeMap<String, String>>,
+        samples: Option<&str>,
         action: &str,
     ) -> Vec<Value> {
-        let TemplateRecord { name, packed_html, options, placeholders } = record;
-        let samples = samples.map(|samples| json!(samples).to_string());
+        let TemplateRecord { name, packed_html, language, options, placeholders } = record;
+        let samples = samples.map(str::to_owned);
         let (now, change) = (self.now(), self.change(action));
         let options = options.as_json();
-        values![id, name.as_str(), packed_html, placeholders, options, now, samples, change, self.actor()]
+        let actor = self.actor();
+        values![id, name.as_str(), packed_html, placeholders, options, now, samples, change, actor, language]
     }
 
     /// The last earlier versions of a template, the newest first.
@@ -271,7 +284,7 @@ impl FromRow for TemplateContent {
 
 impl FromRow for VersionContent {
     fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        let (version, options) = (Version::from_row(row)?, row.next()?);
-        Ok(Self { version, options, html: template::unpack(&row.next::<Vec<u8>>()?)? })
+        let (version, language, options) = (Version::from_row(row)?, row.next()?, row.next()?);
+        Ok(Self { version, language, options, html: template::unpack(&row.next::<Vec<u8>>()?)? })
     }
 }

@@ -7,7 +7,7 @@ use platen_shared::{
     id::{TemplateId, UserId},
     limits,
     request::{FieldName, OPTIONS_WITH_PLACEHOLDERS, TemplateOptions},
-    template,
+    template::{self, Language},
 };
 use platen_statements::{
     Timestamp,
@@ -65,8 +65,8 @@ pub(crate) struct EditorPage<'t> {
 #[derive(Debug)]
 pub(crate) struct TemplatePanel {
     pub(crate) panel: Panel,
-    /// The sample values, as a JSON object.
-    pub(crate) variables: String,
+    /// The field with the sample values, and these as a JSON object.
+    pub(crate) values: (FieldName, String),
 }
 
 /// The fields of the editor with their errors.
@@ -74,12 +74,16 @@ pub(crate) struct TemplatePanel {
 pub(crate) struct EditorForm {
     pub(crate) name: Field,
     pub(crate) html: Field,
+    /// What it is written in.
+    pub(crate) language: Language,
     /// The values of the controls of options.
     pub(crate) options: Form,
     /// Why the options are not valid.
     pub(crate) problem: Option<Problem>,
-    /// The sample values.
+    /// The sample values of placeholders.
     pub(crate) samples: Samples,
+    /// Those of a template in Jinja, as a JSON object.
+    pub(crate) sample_data: String,
     /// The error of the sample values; empty if they are valid.
     pub(crate) samples_error: String,
     /// The revision that the form was made from; `None` for a new template.
@@ -93,9 +97,11 @@ impl EditorForm {
         Self {
             name: Field::valid(name),
             html: Field::valid(html),
+            language: Language::Placeholders,
             options,
             problem: None,
             samples,
+            sample_data: "{}".to_owned(),
             samples_error: String::new(),
             revision: None,
             starter: None,
@@ -109,7 +115,18 @@ impl EditorForm {
 
     /// Tags of other template languages in the markup; empty if there are none.
     fn foreign_tags(&self) -> String {
+        if self.language == Language::Jinja {
+            return String::new();
+        }
         template::foreign_tags(&self.html.value).join(" ")
+    }
+
+    /// Whether the sample values are those of a saved template.
+    pub(crate) fn has_samples_of(&self, saved: &TemplateContent) -> bool {
+        match self.language {
+            Language::Jinja => self.sample_data == saved.samples,
+            Language::Placeholders => with_values(&self.samples).eq(with_values(&saved.sample_texts())),
+        }
     }
 
     /// The placeholders of the markup and of what is printed besides, each with its sample value or an empty one.
@@ -126,6 +143,11 @@ impl EditorForm {
         let value = |name: &String| self.samples.get(name).cloned().unwrap_or_default();
         names.into_iter().map(|name| (name.clone(), value(&name))).collect()
     }
+}
+
+/// The samples that are not empty.
+fn with_values(samples: &Samples) -> impl Iterator<Item = (&String, &String)> {
+    samples.iter().filter(|(_, value)| !value.is_empty())
 }
 
 /// The names of the options that may have placeholders, separated by spaces.
@@ -165,7 +187,7 @@ impl Conflict {
             by: stored.saved_by.clone(),
             at: stored.template.updated_at,
             name: (*name != form.name.value).then(|| name.clone()),
-            has_other_samples: stored.samples != form.samples,
+            has_other_samples: !form.has_samples_of(stored),
             option_lines: diff::lines(&stored.template.options.lines(), &options.lines()),
             lines: diff::lines(&stored.html, &form.html.value),
         }
@@ -189,6 +211,7 @@ pub(crate) struct VersionPage {
     pub(crate) style_nonce: String,
     pub(crate) id: TemplateId,
     pub(crate) version: Version,
+    pub(crate) language: Language,
     pub(crate) html: String,
     /// Changes from the options of this version to those of the current template; empty if they are equal.
     pub(crate) option_lines: Vec<diff::Line>,
@@ -203,7 +226,7 @@ pub(crate) struct VersionPage {
 impl VersionPage {
     pub(crate) fn new(
         (layout, style_nonce): (Layout, String),
-        VersionContent { version, options, html }: VersionContent,
+        VersionContent { version, language, options, html }: VersionContent,
         current: &TemplateContent,
     ) -> Self {
         Self {
@@ -211,11 +234,12 @@ impl VersionPage {
             style_nonce,
             id: current.template.id.clone(),
             version,
+            language,
             option_lines: diff::lines(&options.lines(), &current.template.options.lines()),
             lines: diff::lines(&html, &current.html),
             html,
             options_json: text::texts_of_options(&options).to_string(),
-            samples_json: serde_json::json!(current.samples).to_string(),
+            samples_json: current.samples.clone(),
         }
     }
 }
@@ -239,9 +263,11 @@ mod tests {
             form: EditorForm {
                 name: Field::invalid(xss, xss),
                 html: Field::valid(xss),
+                language: Language::Jinja,
                 options: Form::of(vec![("headerHtml".to_owned(), xss.to_owned())]),
                 problem: Some(Problem { field: "headerHtml".to_owned(), message: xss.to_owned() }),
                 samples: Samples::from([(xss.to_owned(), xss.to_owned())]),
+                sample_data: xss.to_owned(),
                 samples_error: xss.to_owned(),
                 revision: None,
                 starter: None,

@@ -121,18 +121,19 @@ fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<Stri
         FieldKind::Standard => of_control(field.as_str())
             .map(|text| if text.contains(',') { array(&text) } else { string(&text) }),
         FieldKind::Texts { .. } => of_control(field.as_str()).map(|text| array(&text)),
-        FieldKind::Variables | FieldKind::Attachments | FieldKind::Assets => match of_control(field.as_str())
-        {
-            None => None,
-            // The text is kept, because numbers keep their spelling.
-            Some(text) => match serde_json::from_str::<&RawValue>(&text) {
-                Ok(_) => Some(text.trim().replace('\n', "\n  ")),
-                Err(error) => {
-                    let message = format!("“{field}” is not valid JSON: {error}");
-                    return Err(Problem { field: field.to_string(), message });
-                }
-            },
-        },
+        FieldKind::Variables | FieldKind::Data | FieldKind::Attachments | FieldKind::Assets => {
+            match of_control(field.as_str()) {
+                None => None,
+                // The text is kept, because numbers keep their spelling.
+                Some(text) => match serde_json::from_str::<&RawValue>(&text) {
+                    Ok(_) => Some(text.trim().replace('\n', "\n  ")),
+                    Err(error) => {
+                        let message = format!("“{field}” is not valid JSON: {error}");
+                        return Err(Problem { field: field.to_string(), message });
+                    }
+                },
+            }
+        }
         FieldKind::Number { .. } | FieldKind::Length => {
             of_control(field.as_str()).map(|text| number_or_string(&text))
         }
@@ -259,6 +260,8 @@ mod tests {
             ("html=a&format=pdf&protection.allow=copy", "protection"),
             ("source=template&templateId=t&variables={", "variables"),
             ("source=template&templateId=t&variables=[]", "variables"),
+            ("source=template&templateId=t&data=[]", "data"),
+            ("source=template&templateId=t&data={", "data"),
         ] {
             let problem = request(form).unwrap_err();
             assert!(problem.0.starts_with(field), "{form}: {problem:?}");

@@ -232,7 +232,9 @@ fn input(field: FieldName, spec: &FieldSpec, name: &str) -> Input {
         }
         FieldKind::Margin if name.contains('.') => Input::Line { placeholder: "0".to_owned() },
         FieldKind::Margin => Input::Line { placeholder: "1cm".to_owned() },
-        FieldKind::Variables | FieldKind::Attachments | FieldKind::Assets => Input::Lines("json"),
+        FieldKind::Variables | FieldKind::Data | FieldKind::Attachments | FieldKind::Assets => {
+            Input::Lines("json")
+        }
         FieldKind::Standard => Input::Choice { names: STANDARDS, unset: "None".to_owned(), switch },
         FieldKind::Metadata => {
             let example = match name {

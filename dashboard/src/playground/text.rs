@@ -12,8 +12,10 @@ pub(crate) fn form_of(body: &Value) -> Form {
     let mut values = Vec::new();
     for (name, value) in body.as_object().into_iter().flatten() {
         match value {
-            Value::Object(variables) if name == FieldName::Variables.as_str() => {
-                let json = serde_json::to_string_pretty(variables).unwrap_or_default();
+            Value::Object(object)
+                if [FieldName::Variables.as_str(), FieldName::Data.as_str()].contains(&name.as_str()) =>
+            {
+                let json = serde_json::to_string_pretty(object).unwrap_or_default();
                 values.push((name.clone(), json));
             }
             Value::Array(standards) if name == FieldName::PdfStandard.as_str() => {
@@ -60,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_form_of_a_body_gives_the_same_request() {
-        let body = r#"{"templateId":"t","format":"pdf","scale":0.5,"landscape":true,"margin":{"top":"1cm","left":20},"variables":{"a":"b"},
+        let body = r#"{"templateId":"t","format":"pdf","scale":0.5,"landscape":true,"margin":{"top":"1cm","left":20},"variables":{"a":"b"},"data":{"rows":[{"c":1}]},
             "metadata":{"title":"7","date":"2026-11-27T06:34:51Z"},"headerFirstHtml":"","pdfStandard":["pdf/a-2b","pdf/ua-1"]}"#;
         let mut form = form_of(&serde_json::from_str(body).unwrap());
         form.set(Source::FIELD, "template");

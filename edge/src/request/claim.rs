@@ -17,7 +17,7 @@ use platen_shared::{
     key::ApiKey,
     reason::Reason,
     refusal::Refusal,
-    request::{InvalidRequest, RenderRequest, Subject},
+    request::{RenderRequest, Subject},
 };
 use platen_spin::{
     database::{Database, DatabaseError},
@@ -99,9 +99,13 @@ pub(super) async fn claim(
     let replaced = request.replaced_fields();
     let template = match &request.subject {
         Subject::Source(_) => None,
-        Subject::Template { id, variables } => {
-            Some(RequestedTemplate { id, variables, replaced: &replaced, format: request.format() })
-        }
+        Subject::Template { id, variables, data } => Some(RequestedTemplate {
+            id,
+            variables,
+            has_data: data.is_some(),
+            replaced: &replaced,
+            format: request.format(),
+        }),
     };
     let attempt = attempt(key, endpoint, Some(request), context);
     let claimant = Claimant { key, request, template };
@@ -109,7 +113,7 @@ pub(super) async fn claim(
     if context.deadline.is_too_close(now) {
         return Err(claimant.refuse_late(attempt, context).await);
     }
-    // The claim knows the placeholders of the template only.
+    // The claim knows the placeholders of the template only, and this one has no placeholders if it is in Jinja.
     let is_incomplete = !request.missing_variables(Vec::new()).is_empty();
     let is_looked_up_first =
         is_incomplete || RECENT_KEYS.with_borrow(|keys| keys.was_refused(&attempt.key_hash, now));
@@ -181,16 +185,14 @@ impl<'r> Claimant<'r> {
         if self.template.is_none() {
             return Ok(());
         }
-        let Some(placeholders) = found.placeholders else {
+        let (Some(placeholders), Some(language)) = (found.placeholders, found.language) else {
             set_rejected(Attempt { template_id: None, ..attempt.clone() }, context);
             return Err(ApiError::TemplateNotFound.into());
         };
-        let missing = self.request.missing_variables(placeholders);
-        if !missing.is_empty() {
+        self.request.check_values(language, placeholders).map_err(|error| {
             set_rejected(attempt.clone(), context);
-            return Err(ApiError::from(InvalidRequest::MissingVariables(missing)).into());
-        }
-        Ok(())
+            ApiError::from(error).into()
+        })
     }
 
     /// The failure of a request that comes too late to be claimed, or of its key.

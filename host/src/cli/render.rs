@@ -28,6 +28,7 @@ use platen_shared::{
     limits,
     page_report::PageReport,
     request::{FieldName, RenderRequest, SavedTemplate},
+    template::Language,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -59,8 +60,9 @@ pub(crate) struct RenderCommand {
     #[arg(short, long, value_name = "FILE|-")]
     output: PathBuf,
 
-    /// A JSON file with the render options of a template, which is filled with --variables. Other options replace them
-    #[arg(long, value_name = "FILE", requires = FieldName::Variables.as_str())]
+    /// A JSON file with the render options of a template, which is filled with --variables or --data. Other options replace
+    /// them
+    #[arg(long, value_name = "FILE")]
     template_options: Option<PathBuf>,
 
     /// Render again whenever the page, a file of its folder or another file of the options changes, until Ctrl-C
@@ -206,13 +208,17 @@ impl RenderCommand {
             format.insert(raw(self.output_format(options.format())?.extension())?);
         }
         let account = AccountId::from_text("operator");
-        if body.contains_key(FieldName::Variables.as_str()) {
-            ensure!(!self.is_url(), "--variables fills an HTML file, and the page is a URL");
+        let has = |field: FieldName| body.contains_key(field.as_str());
+        let language = if has(FieldName::Data) { Language::Jinja } else { Language::Placeholders };
+        if has(FieldName::Data) || has(FieldName::Variables) {
+            ensure!(!self.is_url(), "--variables and --data fill an HTML file, and the page is a URL");
             body.insert(FieldName::TemplateId.to_string(), raw("file")?);
             let html = template::read(Path::new(&self.page))?;
             let request = RenderRequest::parse(Endpoint::Template, &serde_json::to_vec(&body)?)?;
-            return Ok(request.into_job(account, Some(SavedTemplate { html: &html, options: &options }))?);
+            let template = SavedTemplate { html: &html, language, options: &options };
+            return Ok(request.into_job(account, Some(template))?);
         }
+        ensure!(self.template_options.is_none(), "--template-options needs --variables or --data");
         if self.is_url() {
             body.insert(FieldName::Url.to_string(), raw(&self.page)?);
         } else {

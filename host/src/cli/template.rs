@@ -7,9 +7,16 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use clap::{Args, Subcommand};
+use clap::{
+    Args, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use platen_shared::{
-    format::OutputFormat, id::AccountId, name::Name, request::TemplateOptions, template,
+    format::OutputFormat,
+    id::AccountId,
+    name::Name,
+    request::TemplateOptions,
+    template::{self, Language},
     template_record::TemplateRecord,
 };
 use platen_statements::templates::{SaveOutcome, Template};
@@ -35,6 +42,10 @@ pub(crate) enum TemplateCommand {
         /// replaced keeps its options
         #[arg(long, value_name = "FILE|-")]
         options: Option<PathBuf>,
+        /// What the markup is written in. Without it a template that is replaced keeps its language, and a new one has
+        /// placeholders
+        #[arg(long, value_parser = languages())]
+        language: Option<Language>,
         /// The markup, or - for standard input
         file: PathBuf,
         #[command(flatten)]
@@ -72,7 +83,7 @@ struct TemplateWithMarkup {
 impl TemplateCommand {
     pub(crate) async fn run(self) -> Result<()> {
         match self {
-            Self::Put { account, name, id, options, file, common } => {
+            Self::Put { account, name, id, options, language, file, common } => {
                 let html = read(&file)?;
                 let options = options.map(|file| read_options(&file)).transpose()?;
                 let admin = common.open().await?;
@@ -83,15 +94,21 @@ impl TemplateCommand {
                     None => None,
                 };
                 let name = Name::parse(&name)?;
-                let options = options.or(stored.map(|stored| stored.options)).unwrap_or_default();
-                let record = TemplateRecord::new(name, &html, options)?;
-                let foreign_tags = template::foreign_tags(&html);
-                if !foreign_tags.is_empty() {
-                    let tags = foreign_tags.join(" ");
-                    eprintln!(
-                        "warning: tags of another template language, which Platen does not process: {tags}"
-                    );
-                }
+                let stored = stored.map(|stored| (stored.language, stored.options));
+                let (of_stored, stored_options) = stored.unzip();
+                let options = options.or(stored_options).unwrap_or_default();
+                let record = match language.or(of_stored).unwrap_or_default() {
+                    Language::Jinja => {
+                        let check = |text: &str| {
+                            platen_jinja::check(text).map_err(|error| (error.line, error.message))
+                        };
+                        TemplateRecord::jinja(name, &html, options, check)?
+                    }
+                    Language::Placeholders => {
+                        warn_of_foreign_tags(&html);
+                        TemplateRecord::new(name, &html, options)?
+                    }
+                };
                 let saved = match &id {
                     None => owned.create_template(record, None).await?,
                     // Without an expected revision there is no conflict.
@@ -107,8 +124,12 @@ impl TemplateCommand {
                     owned.template(saved.as_str()).await?.with_context(|| no_template(saved.as_str()))?;
                 common.output.print(&saved, |saved| {
                     let names = saved.placeholders.join(", ");
-                    let placeholders = if names.is_empty() { "no placeholders" } else { &names };
-                    format!("saved {} as {}: {placeholders}", saved.name, saved.id)
+                    let about = match (saved.language, names.as_str()) {
+                        (Language::Jinja, _) => "Jinja",
+                        (Language::Placeholders, "") => "no placeholders",
+                        (Language::Placeholders, names) => names,
+                    };
+                    format!("saved {} as {}: {about}", saved.name, saved.id)
                 })
             }
             Self::List(ListArgs { account, common }) => {
@@ -149,6 +170,21 @@ impl TemplateCommand {
     }
 }
 
+fn languages() -> impl TypedValueParser<Value = Language> {
+    PossibleValuesParser::new(Language::ALL.map(Language::name))
+        .map(|name| name.parse::<Language>().unwrap_or_default())
+}
+
+fn warn_of_foreign_tags(html: &str) {
+    let tags = template::foreign_tags(html);
+    if !tags.is_empty() {
+        let tags = tags.join(" ");
+        eprintln!(
+            "warning: tags of another template language stay as they are: {tags} (--language jinja for loops and conditions)"
+        );
+    }
+}
+
 async fn owner(admin: &Admin, id: &str) -> Result<AccountId> {
     admin.operator().owner_of_template(id).await?.with_context(|| no_template(id))
 }
@@ -182,9 +218,10 @@ fn templates_table(templates: &[Template]) -> String {
             template.account_name.clone(),
             template.name.clone(),
             template.options.format().unwrap_or(OutputFormat::DEFAULT).extension().to_owned(),
+            template.language.name().to_owned(),
             template.placeholders.join(" "),
             template.updated_at.to_string(),
         ]
     });
-    table(["ID", "ACCOUNT", "NAME", "FORMAT", "PLACEHOLDERS", "UPDATED"], rows)
+    table(["ID", "ACCOUNT", "NAME", "FORMAT", "LANGUAGE", "PLACEHOLDERS", "UPDATED"], rows)
 }

@@ -196,6 +196,13 @@ pub enum Variable {
 }
 
 impl Variable {
+    /// Whether this is a number that a template in Jinja cannot have, because it is beyond the range of a double.
+    #[must_use]
+    pub fn is_too_large(&self) -> bool {
+        let Self::Number(json) = self else { return false };
+        !json.parse::<f64>().is_ok_and(f64::is_finite)
+    }
+
     /// The value as placeholders print it.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -31,6 +31,8 @@ pub enum FieldKind {
     Clip,
     /// An object of strings and numbers.
     Variables,
+    /// An object of any JSON.
+    Data,
     /// An object of strings.
     Metadata,
     /// One of some strings, or an array of two.

@@ -19,6 +19,7 @@ pub enum FieldName {
     Url,
     TemplateId,
     Variables,
+    Data,
     Format,
     PdfFormat,
     PrintBackground,
@@ -95,14 +96,14 @@ impl FieldName {
     pub fn of_endpoint(endpoint: Endpoint) -> impl Iterator<Item = Self> {
         Self::all().filter(move |field| match field {
             Self::Html | Self::Url => endpoint == Endpoint::Render,
-            Self::TemplateId | Self::Variables => endpoint == Endpoint::Template,
+            Self::TemplateId | Self::Variables | Self::Data => endpoint == Endpoint::Template,
             _ => true,
         })
     }
 
     /// The fields of a request that say how its file is made.
     pub fn options() -> impl Iterator<Item = Self> {
-        let excluded = [Self::Html, Self::Url, Self::TemplateId, Self::Variables, Self::FileName];
+        let excluded = [Self::Html, Self::Url, Self::TemplateId, Self::Variables, Self::Data, Self::FileName];
         Self::all().filter(move |field| !excluded.contains(field))
     }
 

@@ -75,7 +75,12 @@ impl FieldName {
             ),
             Self::TemplateId => text(0, usize::MAX).says("Id of a saved template of the key's account."),
             Self::Variables => FieldSpec { kind: FieldKind::Variables, default: Some("{}"), ..BOOLEAN }
-                .says("Values by placeholder name. A number keeps its spelling: `10.50` stays `10.50`."),
+                .says("Values by placeholder name. A number keeps its spelling: `10.50` stays `10.50`. In a template in Jinja it is a number."),
+            Self::Data => FieldSpec { kind: FieldKind::Data, default: Some("{}"), ..BOOLEAN }.says(
+                "Values of a template in Jinja, by name: any JSON, at most 5,242,880 bytes of text and 32 levels. Whole numbers \
+                 of up to 128 bits are exact, others are doubles. A name that `variables` has too is refused, and so is the \
+                 field at a template with placeholders.",
+            ),
             Self::Format => choice(OutputFormat::NAMES, "\"png\"").says("Format of the file. `jpg` means `jpeg`."),
             Self::PdfFormat => choice(PaperSize::NAMES, "\"A4\"")
                 .of(Formats::Pdf)
@@ -151,7 +156,7 @@ impl FieldName {
                 "Markup in the top margin of every page, at most 65,536 bytes. Elements with the class `date`, `title`, \
                  `url`, `pageNumber` or `totalPages` get that text. It has the styles that it contains and none of the \
                  page, the font 10 px Arial, images only in `data:` URLs and only fonts that are installed. No scripts run. In a \
-                 template, placeholders are replaced.",
+                 template, placeholders are replaced; it is in Jinja if the template is.",
             ),
             Self::FooterHtml => text(0, limits::MAX_HEADER_BYTES)
                 .of(Formats::Pdf)

@@ -128,6 +128,11 @@ impl InvalidRequest {
         }
     }
 
+    /// The value of a field breaks a rule.
+    pub(super) fn rule(field: FieldName, rule: &str) -> Self {
+        Self::Rule { field: field.into(), rule: rule.to_owned() }
+    }
+
     /// A field that a file of this format must not have.
     pub(super) fn with_format(field: FieldName, format: OutputFormat) -> Self {
         let name = format.content_type().rsplit('/').next().unwrap_or_default();

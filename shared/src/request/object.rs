@@ -15,7 +15,12 @@ use super::{
     invalid::{InvalidRequest, quoted},
     other_services,
 };
-use crate::{length::Length, limits, template, text::shortened};
+use crate::{
+    job::{TemplateData, Variable},
+    length::Length,
+    limits, template,
+    text::shortened,
+};
 
 /// The JSON texts of the fields of a body, in the order of the contract.
 #[derive(Debug, Clone, Default)]
@@ -250,28 +255,44 @@ impl<'a> Field<'a> {
         each_member(value.get(), visit).map_err(|_| self.rule(rule))?
     }
 
-    pub(super) fn variables(self) -> Parsed<BTreeMap<String, String>> {
+    pub(super) fn variables(self) -> Parsed<BTreeMap<String, Variable>> {
         let mut variables = BTreeMap::new();
         self.each_member("must be an object of strings and numbers", |name, value| {
             if variables.len() == limits::MAX_VARIABLES {
                 return Err(self.rule(format!("must have at most {} entries", limits::MAX_VARIABLES)));
             }
-            let text = if is_number(value) {
+            let variable = if is_number(value) {
                 // Numbers keep their spelling: 10.50 stays 10.50.
-                Cow::Borrowed(value.get())
+                Variable::Number(value.get().to_owned())
             } else if value.get().starts_with('"') {
-                self.text(value)?
+                Variable::Text(self.text(value)?.into_owned())
             } else {
                 let rule = "must hold strings and numbers only;";
                 return Err(self.rule(format!("{rule} \"{}\" is neither", shortened(&name))));
             };
             let name = template::normalized(&name).into_owned();
-            match variables.insert(name.clone(), text.into_owned()) {
+            match variables.insert(name.clone(), variable) {
                 None => Ok(()),
                 Some(_) => Err(self.rule(format!("holds \"{}\" twice", shortened(&name)))),
             }
         })?;
         Ok(self.value.map(|_| variables))
+    }
+
+    /// Values of a template, none of which has the name of one of the others.
+    pub(super) fn data(self, others: &BTreeMap<String, Variable>) -> Parsed<TemplateData> {
+        let Some(value) = self.value else { return Ok(None) };
+        let data = TemplateData::try_from(value).map_err(|error| self.rule(error))?;
+        if others.is_empty() {
+            return Ok(Some(data));
+        }
+        self.each_member("must be an object", |name, _| {
+            if others.contains_key(&*name) {
+                return Err(self.rule(format!("has \"{}\", and \"variables\" has it too", shortened(&name))));
+            }
+            Ok(())
+        })?;
+        Ok(Some(data))
     }
 
     pub(super) fn text(self, value: &'a RawValue) -> Result<Cow<'a, str>, InvalidRequest> {

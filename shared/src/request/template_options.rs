@@ -66,11 +66,16 @@ impl TemplateOptions {
         self.object().field(FieldName::Format).choice().ok().flatten()
     }
 
+    /// The text of a field that has one.
+    #[must_use]
+    pub fn text(&self, field: FieldName) -> Option<String> {
+        self.object().field(field).string().ok().flatten()
+    }
+
     /// The names of the placeholders in a field; see [`template::placeholders`].
     #[must_use]
     pub fn placeholders(&self, field: FieldName) -> Vec<String> {
-        let text = self.object().field(field).string().ok().flatten();
-        text.map(|text| template::placeholders(&text)).unwrap_or_default()
+        self.text(field).map(|text| template::placeholders(&text)).unwrap_or_default()
     }
 
     /// The fields.

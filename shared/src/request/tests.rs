@@ -8,8 +8,53 @@ fn error(endpoint: Endpoint, body: &str) -> String {
 
 /// The job of a request for a template.
 fn job_of(request: RenderRequest, html: &str, options: &str) -> Result<RenderJob, InvalidRequest> {
+    job_in(Language::Placeholders, request, html, options)
+}
+
+fn job_in(
+    language: Language,
+    request: RenderRequest,
+    html: &str,
+    options: &str,
+) -> Result<RenderJob, InvalidRequest> {
     let options = TemplateOptions::parse(options.as_bytes()).unwrap();
-    request.into_job(AccountId::from_text("acc"), Some(SavedTemplate { html, options: &options }))
+    let template = SavedTemplate { html, language, options: &options };
+    request.into_job(AccountId::from_text("acc"), Some(template))
+}
+
+#[test]
+fn a_template_in_jinja_is_sent_with_its_values() {
+    let parse = |values: &str| {
+        let body = format!(r#"{{"templateId":"t","format":"pdf","headerHtml":"{{{{ h }}}}",{values}}}"#);
+        RenderRequest::parse(Endpoint::Template, body.as_bytes())
+    };
+    let data = r#"{ "rows": [{"price": 10.50}], "id": 12345678901234567890123 }"#;
+    let request = parse(&format!(r#""data":{data},"variables":{{"n":1.0,"t":"1.0"}}"#)).unwrap();
+    let options = r#"{"format":"pdf","footerHtml":"{% if f %}{% endif %}"}"#;
+    let job = job_in(Language::Jinja, request.clone(), "{{ rows }}", options).unwrap();
+    let Source::Jinja(template) = &job.source else { panic!("{job:?}") };
+    assert_eq!((template.markup.as_str(), template.data.as_json()), ("{{ rows }}", data));
+    let variables = [("n", Variable::Number("1.0".to_owned())), ("t", Variable::Text("1.0".to_owned()))];
+    assert_eq!(template.variables, variables.map(|(name, value)| (name.to_owned(), value)).into());
+    let Output::Pdf(pdf) = &job.options.output else { panic!("{job:?}") };
+    let texts = [&pdf.header, &pdf.footer].map(|text| text.as_ref().map(HeaderHtml::as_str));
+    assert_eq!(texts, [Some("{{ h }}"), Some("{% if f %}{% endif %}")]);
+    let refused = job_in(Language::Placeholders, request, "{{ rows }}", "{}").unwrap_err();
+    assert_eq!(
+        (refused.to_string().as_str(), refused.field().as_deref()),
+        (
+            "\"data\" is for templates in Jinja; this one has placeholders, whose values are \"variables\"",
+            Some("data")
+        )
+    );
+    let both = parse(r#""data":{"a":1,"n":{}},"variables":{"n":1}"#).unwrap_err();
+    assert_eq!(both.to_string(), "\"data\" has \"n\", and \"variables\" has it too");
+    let large = parse(r#""variables":{"n":1e400}"#).unwrap();
+    let error = job_in(Language::Jinja, large, "x", "{}").unwrap_err();
+    assert_eq!(error.to_string(), "\"variables\" must have numbers up to 1.7e308");
+    let none = RenderRequest::parse(Endpoint::Template, br#"{"templateId":"t"}"#).unwrap();
+    let job = job_in(Language::Jinja, none, "x", "{}").unwrap();
+    assert!(matches!(job.source, Source::Jinja(template) if template.data.as_json() == "{}"));
 }
 
 #[test]

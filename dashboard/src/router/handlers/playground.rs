@@ -1,6 +1,6 @@
 //! The playground: requests are made here, and sent by the browser.
 
-use platen_shared::{format::OutputFormat, id::TemplateId, request::FieldName};
+use platen_shared::{format::OutputFormat, id::TemplateId, request::FieldName, template::Language};
 use platen_statements::templates::{Template, TemplateContent};
 use serde_json::json;
 
@@ -48,7 +48,8 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
             FieldName::TemplateId.as_str(),
             template_text(&template.template.name, &template.template.id),
         );
-        form.set(FieldName::Variables.as_str(), variables(&template));
+        let (field, values) = samples(&template);
+        form.set(field.as_str(), values);
         of_template = template.template.options.format();
     }
     let format = query.get(FieldName::Format.as_str()).unwrap_or_default();
@@ -87,11 +88,13 @@ pub(crate) async fn template(context: &Context<'_>) -> PageResult {
     let found = find_template(context, context.head.query.get("id").unwrap_or_default()).await?;
     let id = found.map_err(|_| PageError::NotFound)?.id;
     let template = account.template_content(id.as_str()).await?.ok_or(PageError::NotFound)?;
-    Ok(PageResponse::json(&json!({
+    let mut json = json!({
         "html": template.html,
         "options": text::texts_of_options(&template.template.options),
-        "variables": variables(&template),
-    })))
+    });
+    let (field, values) = samples(&template);
+    json[field.as_str()] = values.into();
+    Ok(PageResponse::json(&json))
 }
 
 /// The template that a text names: an id, a text of the list, or a name that only one template has. An error is a message
@@ -116,24 +119,28 @@ async fn find_template(context: &Context<'_>, text: &str) -> Result<Result<Templ
     })
 }
 
-/// The sample values of a template's placeholders as JSON.
-pub(crate) fn variables(template: &TemplateContent) -> String {
-    let value = |name: &String| template.samples.get(name).cloned().unwrap_or_default().into();
+/// The field with a template's sample values, and these as JSON.
+fn samples(template: &TemplateContent) -> (FieldName, String) {
+    if template.template.language == Language::Jinja {
+        return (FieldName::Data, template.samples.clone());
+    }
+    let samples = template.sample_texts();
+    let value = |name: &String| samples.get(name).cloned().unwrap_or_default().into();
     let names = template.template.placeholders.iter();
     let object: serde_json::Map<_, _> = names.map(|name| (name.clone(), value(name))).collect();
-    serde_json::to_string_pretty(&object).unwrap_or_default()
+    (FieldName::Variables, serde_json::to_string_pretty(&object).unwrap_or_default())
 }
 
 /// The panel of a saved template, with its sample values.
 pub(crate) fn panel_of(context: &Context<'_>, template: &TemplateContent) -> askama::Result<TemplatePanel> {
     let mut form = Form::default();
-    let variables = variables(template);
+    let (field, values) = samples(template);
     form.set(Source::FIELD, Source::Template.name());
     form.set(FieldName::TemplateId.as_str(), template.template.id.as_str());
-    form.set(FieldName::Variables.as_str(), &*variables);
+    form.set(field.as_str(), &*values);
     let request = Request::of(&form).map(|request| with_format_of(request, &template.template));
     let panel = Panel::of(&context.head.base_url(), &form, request.as_ref())?;
-    Ok(TemplatePanel { panel, variables })
+    Ok(TemplatePanel { panel, values: (field, values) })
 }
 
 /// The body of the request as a file.

@@ -1,9 +1,16 @@
 //! Saved templates: list, editor, versions.
 
 use platen_shared::{
-    id::TemplateId, limits, name::Name, request::FieldName, template_record::TemplateRecord,
+    id::TemplateId,
+    job::TemplateData,
+    limits,
+    name::Name,
+    request::{FieldName, TemplateOptions},
+    template::Language,
+    template_record::{BadMarkup, TemplateRecord},
 };
 use platen_statements::templates::{SaveOutcome, TemplateContent, VersionContent};
+use serde_json::{json, value::RawValue};
 
 use super::playground;
 use crate::{
@@ -15,7 +22,10 @@ use crate::{
             Conflict, EditorForm, EditorPage, INITIAL_HTML, Samples, TemplatesPage, VersionPage, VersionsPage,
         },
     },
-    playground::{body::template_options, text},
+    playground::{
+        body::{Problem, template_options},
+        text,
+    },
     router::{
         context::{Context, redirect_if_found, redirect_with_notice},
         page_error::{PageError, PageResult},
@@ -75,7 +85,9 @@ pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
     let options = text::form_of_options(&saved.template.options);
     let form = EditorForm {
         revision: Some(saved.revision),
-        ..EditorForm::valid(&saved.template.name, &saved.html, options, saved.samples.clone())
+        language: saved.template.language,
+        sample_data: saved.samples.clone(),
+        ..EditorForm::valid(&saved.template.name, &saved.html, options, saved.sample_texts())
     };
     show_editor(context, Editing { saved: Some(&saved), ..Editing::of(form) })
 }
@@ -119,18 +131,20 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
             return show_error(EditorForm { name, ..entered });
         }
     };
-    let size: usize = entered.samples.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if size > MAX_SAMPLES_BYTES {
-        let samples_error =
-            format!("The sample values exceed {MAX_SAMPLES_BYTES} bytes in total. Shorten them.");
-        return show_error(EditorForm { samples_error, ..entered });
-    }
+    let samples = match samples_of(&entered) {
+        Ok(samples) => samples,
+        Err(samples_error) => return show_error(EditorForm { samples_error, ..entered }),
+    };
     let options = match template_options(&entered.options) {
         Ok(options) => options,
         Err(problem) => return show_error(EditorForm { problem: Some(problem), ..entered }),
     };
-    let record = match TemplateRecord::new(name, &entered.html.value, options.clone()) {
+    let record = match record(entered.language, name, &entered.html.value, options.clone()) {
         Ok(record) => record,
+        Err(error @ BadMarkup::Syntax { field: Some(field), .. }) => {
+            let problem = Problem { field: field.to_string(), message: error.to_string() };
+            return show_error(EditorForm { problem: Some(problem), ..entered });
+        }
         Err(error) => {
             let html = Field::invalid(&entered.html.value, &error);
             return show_error(EditorForm { html, ..entered });
@@ -140,16 +154,17 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
         && entered.revision == Some(saved.revision)
         && record.name.as_str() == saved.template.name
         && entered.html.value == saved.html
+        && entered.language == saved.template.language
         && options == saved.template.options
-        && with_values(&entered.samples).eq(with_values(&saved.samples))
+        && entered.has_samples_of(saved)
     {
         return Ok(redirect_with_notice(&format!("{PATH}/{}", saved.template.id), "template-unchanged"));
     }
     let Some(id) = id else {
-        let id = account.create_template(record, Some(&entered.samples)).await?;
+        let id = account.create_template(record, Some(&samples)).await?;
         return Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-created"));
     };
-    match account.save_template(id, record, Some(&entered.samples), entered.revision).await? {
+    match account.save_template(id, record, Some(&samples), entered.revision).await? {
         SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-saved")),
         SaveOutcome::NotFound => gone(context, form),
         SaveOutcome::Conflict(stored) => {
@@ -167,9 +182,38 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
     }
 }
 
-/// The samples that are not empty.
-fn with_values(samples: &Samples) -> impl Iterator<Item = (&String, &String)> {
-    samples.iter().filter(|(_, value)| !value.is_empty())
+/// The columns of a template, or why it is not valid.
+fn record(
+    language: Language,
+    name: Name,
+    html: &str,
+    options: TemplateOptions,
+) -> Result<TemplateRecord, BadMarkup> {
+    let check = |text: &str| platen_jinja::check(text).map_err(|error| (error.line, error.message));
+    match language {
+        Language::Placeholders => TemplateRecord::new(name, html, options),
+        Language::Jinja => TemplateRecord::jinja(name, html, options, check),
+    }
+}
+
+/// The sample values of a form as a JSON object, or why they are not valid.
+fn samples_of(form: &EditorForm) -> Result<String, String> {
+    let (samples, size) = match form.language {
+        Language::Placeholders => {
+            let size = form.samples.iter().map(|(name, value)| name.len() + value.len()).sum();
+            (json!(form.samples).to_string(), size)
+        }
+        Language::Jinja => {
+            let json: &RawValue = serde_json::from_str(&form.sample_data)
+                .map_err(|error| format!("The sample values are not valid JSON: {error}."))?;
+            TemplateData::try_from(json).map_err(|error| format!("The sample values {error}."))?;
+            (form.sample_data.clone(), form.sample_data.len())
+        }
+    };
+    if size > MAX_SAMPLES_BYTES {
+        return Err(format!("The sample values exceed {MAX_SAMPLES_BYTES} bytes in total. Shorten them."));
+    }
+    Ok(samples)
 }
 
 /// The editor of a new template with the content of one that does not exist any more.
@@ -192,6 +236,8 @@ fn entered(form: &Form) -> EditorForm {
     let options = Form::of(options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
     EditorForm {
         revision,
+        language: form.text("language").parse().unwrap_or_default(),
+        sample_data: form.text("sampleData"),
         ..EditorForm::valid(&form.text("name"), &form.text("html"), options, samples(form))
     }
 }
@@ -219,8 +265,8 @@ fn samples(form: &Form) -> Samples {
 pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> PageResult {
     let saved = template(context, id).await?;
     let name = Name::stored(saved.template.name.clone()).with_suffix(" (copy)");
-    let record =
-        TemplateRecord::new(name, &saved.html, saved.template.options).map_err(|_| PageError::NotFound)?;
+    let record = record(saved.template.language, name, &saved.html, saved.template.options)
+        .map_err(|_| PageError::NotFound)?;
     let id = context.account()?.create_template(record, Some(&saved.samples)).await?;
     Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-duplicated"))
 }
@@ -259,10 +305,10 @@ pub(crate) async fn version(context: &Context<'_>, id: &str, number: &str) -> Pa
 
 pub(crate) async fn restore(context: &Context<'_>, id: &str, number: &str) -> PageResult {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
-    let VersionContent { version, options, html } =
+    let VersionContent { version, language, options, html } =
         context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
-    let record =
-        TemplateRecord::new(Name::stored(version.name), &html, options).map_err(|_| PageError::NotFound)?;
+    let name = Name::stored(version.name);
+    let record = record(language, name, &html, options).map_err(|_| PageError::NotFound)?;
     replace(context, id, record, "version-restored").await
 }
 

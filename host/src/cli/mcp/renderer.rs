@@ -16,10 +16,12 @@ use platen_shared::{
     reason::Reason,
     refusal::Refusal,
     request::{InvalidRequest, RenderRequest, SavedTemplate, Subject},
+    template::Language,
 };
 use platen_statements::templates::{Template, TemplateContent};
 use reqwest::{Client, RequestBuilder, header::CONTENT_TYPE, redirect::Policy};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use tokio::{runtime::Handle, sync::OnceCell, task::block_in_place};
 use url::Url;
 
@@ -64,6 +66,15 @@ impl From<InvalidRequest> for ApiError {
     }
 }
 
+#[derive(Serialize)]
+pub(super) struct ListedTemplate {
+    #[serde(flatten)]
+    template: Template,
+    /// The sample values of a template in Jinja.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Box<RawValue>>,
+}
+
 pub(super) struct SavedTemplates {
     pub(super) admin: Admin,
     /// Only those of this account.
@@ -71,13 +82,24 @@ pub(super) struct SavedTemplates {
 }
 
 impl SavedTemplates {
-    pub(super) fn list(&self) -> Result<Vec<Template>> {
+    pub(super) fn list(&self) -> Result<Vec<ListedTemplate>> {
         let operator = self.admin.operator();
         wait(async {
-            match &self.account {
-                None => operator.templates().await,
-                Some(account) => operator.account_scope(account).templates().await,
+            let templates = match &self.account {
+                None => operator.templates().await?,
+                Some(account) => operator.account_scope(account).templates().await?,
+            };
+            let mut listed = Vec::new();
+            for template in templates {
+                let mut data = None;
+                if template.language == Language::Jinja {
+                    let scope = operator.account_scope(&template.account);
+                    let content = scope.template_content(template.id.as_str()).await?;
+                    data = content.and_then(|content| RawValue::from_string(content.samples).ok());
+                }
+                listed.push(ListedTemplate { template, data });
             }
+            Ok(listed)
         })
     }
 
@@ -197,7 +219,8 @@ fn job(endpoint: Endpoint, body: &[u8], templates: Option<&SavedTemplates>) -> R
                 ApiError::new(&"Template not found", Reason::TemplateNotFound, field)
             };
             let TemplateContent { template, html, .. } = content.ok_or_else(not_found)?;
-            let saved = SavedTemplate { html: &html, options: &template.options };
+            let saved =
+                SavedTemplate { html: &html, language: template.language, options: &template.options };
             request.into_job(template.account, Some(saved))
         }
         _ => request.into_job(AccountId::from_text("operator"), None),

@@ -77,7 +77,8 @@ impl Tools {
         let mut tools =
             vec![html, renders(RENDER_URL, "Renders a public web page", Endpoint::Render, FieldName::Url)];
         if self.has(RENDER_TEMPLATE) {
-            let about = "Renders a saved template, with values for its placeholders,";
+            let about =
+                "Renders a saved template, with `variables` for its placeholders or `data` for one in Jinja,";
             tools.push(renders(RENDER_TEMPLATE, about, Endpoint::Template, FieldName::TemplateId));
         }
         let reads = |name, about: &'static str| {
@@ -85,7 +86,10 @@ impl Tools {
             Tool::new(name, about, none).with_annotations(ToolAnnotations::new().read_only(true))
         };
         if self.has(LIST_TEMPLATES) {
-            tools.push(reads(LIST_TEMPLATES, "Lists saved templates with their placeholders and options."));
+            tools.push(reads(
+                LIST_TEMPLATES,
+                "Lists saved templates with their language, placeholders and options, and for those in Jinja an example of `data`.",
+            ));
         }
         tools.push(reads(
             DESCRIBE_OPTIONS,

@@ -52,9 +52,11 @@ impl Fields {
             FieldKind::Choice(names) => argument.value_name(names.join("|")),
             FieldKind::Length | FieldKind::Margin => argument.value_name("LENGTH"),
             FieldKind::Clip => argument.value_name("X,Y,WIDTH,HEIGHT"),
-            FieldKind::Variables | FieldKind::Metadata | FieldKind::Attachments | FieldKind::Protection => {
-                argument.value_name("JSON|@FILE")
-            }
+            FieldKind::Variables
+            | FieldKind::Data
+            | FieldKind::Metadata
+            | FieldKind::Attachments
+            | FieldKind::Protection => argument.value_name("JSON|@FILE"),
             FieldKind::Assets => argument.value_name("JSON|@FILE|DIR"),
             FieldKind::Standard => argument.value_name(PdfStandard::NAMES.join("|")),
             FieldKind::Text { .. } if is_content(name) => argument.value_name("TEXT|@FILE"),
@@ -90,6 +92,7 @@ impl Fields {
         let value = match name.spec().kind {
             // Unparsed, because numbers are inserted into a template as they are spelled.
             FieldKind::Variables
+            | FieldKind::Data
             | FieldKind::Metadata
             | FieldKind::Attachments
             | FieldKind::Assets
@@ -137,7 +140,7 @@ fn is_folder((name, text): &(FieldName, String)) -> bool {
 /// Whether the value is rather in a file than in an argument.
 fn is_content(name: FieldName) -> bool {
     use FieldName::{
-        Assets, Attachments, Css, FooterFirstHtml, FooterHtml, HeaderFirstHtml, HeaderHtml, InvoiceXml,
+        Assets, Attachments, Css, Data, FooterFirstHtml, FooterHtml, HeaderFirstHtml, HeaderHtml, InvoiceXml,
         Metadata, Protection, Variables,
     };
     matches!(
@@ -148,6 +151,7 @@ fn is_content(name: FieldName) -> bool {
             | FooterFirstHtml
             | Css
             | Variables
+            | Data
             | Metadata
             | Attachments
             | Assets

@@ -57,7 +57,6 @@ fn the_options_follow_the_api() {
     ] {
         job(&[&[url, "-o"], bad].concat()).unwrap_err();
     }
-    job(&["http://127.0.0.1/", "-o", "a.png"]).unwrap_err();
     job(&[url, "-o", "a.png", "--variables", "{}"]).unwrap_err();
     job(&["/no/such/file.html", "-o", "a.png"]).unwrap_err();
 }
@@ -79,4 +78,21 @@ fn variables_fill_a_file() {
     filled("[1]").unwrap_err();
     filled("{").unwrap_err();
     filled(r#"{"name": 1}, "url": "x""#).unwrap_err();
+}
+
+#[test]
+fn data_makes_a_file_a_template_in_jinja() {
+    let directory = tempfile::tempdir().unwrap();
+    let (page, values) = (directory.path().join("page.html"), directory.path().join("values.json"));
+    std::fs::write(&page, "{% for row in rows %}{{ row.price }}{% endfor %}").unwrap();
+    let json = r#"{"rows": [{"price": 10.50}]}"#;
+    std::fs::write(&values, json).unwrap();
+    let page = page.to_str().unwrap();
+    let data = format!("@{}", values.display());
+    let given = job(&[page, "-o", "a.pdf", "--data", &data, "--variables", "{\"n\":1}"]).unwrap();
+    let Source::Jinja(template) = given.source else { panic!("{given:?}") };
+    assert_eq!((template.data.as_json(), template.variables.len()), (json, 1));
+    job(&[page, "-o", "a.pdf", "--data", "[]"]).unwrap_err();
+    job(&["https://example.com/", "-o", "a.png", "--data", "{}"]).unwrap_err();
+    job(&[page, "-o", "a.pdf", "--template-options", &data[1..]]).unwrap_err();
 }
