@@ -220,11 +220,18 @@ fn templates() {
     let output = operator.run(&["template", "put", "--account", "acme", "--name", "x", "foreign.html"]);
     let warning = String::from_utf8(output.stderr).unwrap();
     assert!(
-        output.status.success() && warning.contains("process: {{#if größe}} {{else}} {{/if}}"),
+        output.status.success() && warning.contains("as they are: {{#if größe}} {{else}} {{/if}} ("),
         "{warning}"
     );
     let saved = String::from_utf8(output.stdout).unwrap();
     assert!(saved.ends_with(": else, größe\n"), "{saved}");
+
+    operator.write("loop.html", "{% for row in rows %}{{ row }}{% endfor %}");
+    let put = ["template", "put", "--account", "acme", "--name", "x", "--language", "jinja", "loop.html"];
+    let output = operator.run(&put);
+    assert!(output.status.success() && output.stderr.is_empty());
+    let saved = String::from_utf8(output.stdout).unwrap();
+    assert!(saved.ends_with(": Jinja\n"), "{saved}");
 
     operator.write("empty.html", "");
     operator.write("binary.html", [0xff, 0xfe]);

@@ -12,6 +12,7 @@ mod header;
 mod hostile;
 mod kept_forms;
 mod keys;
+mod languages;
 mod limits;
 mod log;
 mod lost_work;
@@ -64,6 +65,7 @@ pub(crate) fn cases() -> Vec<Case> {
         names::cases(),
         offers::cases(),
         template_list::cases(),
+        languages::cases(),
         accessibility::cases(),
         extremes::cases(),
     ]

@@ -97,9 +97,11 @@ async fn texts_of_refusals(stage: Stage) -> Result<()> {
         Refusal::ElementNotVisible { first_error: first_error() },
         Refusal::FailOn { errors: 1, failed_requests: 0, first: PageTexts(vec![TEXT.into()]) },
         Refusal::StandardNotMet { rule: TEXT.into() },
+        Refusal::TemplateFailed { field: None, line: 1, message: TEXT.into() },
     ] {
         stand_in.farm.behave(&stand_in.account.id, Behaviour::Refuse(refusal.clone()));
-        target.minimal().send().await?.error(422, &refusal.to_string())?;
+        let answer = target.minimal().send().await?;
+        answer.error(refusal.reason().status(), &refusal.to_string())?;
     }
     stand_in.app.until_rows(&stand_in.account, "status = 422", 4).await?;
     only_in_answers(&stand_in.app).await

@@ -26,6 +26,7 @@ mod golden;
 mod headers;
 mod images;
 mod internet;
+mod jinja;
 mod limits;
 mod logs;
 mod matrix;
@@ -122,6 +123,7 @@ fn main() -> anyhow::Result<ExitCode> {
         template::cases(),
         images::cases(),
         internet::cases(),
+        jinja::cases(),
         pdf::cases(),
         pages::cases(),
         farms::cases(),
