@@ -125,15 +125,18 @@ export function playgroundPage(form) {
   }
 
   // The template that is chosen: its markup, its options, and its sample values unless other values were entered.
-  let sampled = form.elements.variables.value;
+  const sampled = { variables: form.elements.variables.value, data: form.elements.data.value };
   async function readTemplate() {
     const id = form.elements.templateId.value.trim();
     const response =
       id && (await fetch(`/dashboard/playground/template?id=${encodeURIComponent(id)}`).catch(() => null));
     template = response?.ok ? await response.json() : { html: "", options: {}, variables: "" };
-    if (!response?.ok || !["", sampled].includes(valueOf(form.elements.variables))) return;
-    sampled = template.variables;
-    options.setValue(form.elements.variables, sampled);
+    if (!response?.ok) return;
+    for (const name of ["variables", "data"]) {
+      if (!["", sampled[name]].includes(valueOf(form.elements[name]))) continue;
+      sampled[name] = template[name] ?? "";
+      options.setValue(form.elements[name], sampled[name]);
+    }
   }
   form.elements.templateId.addEventListener("change", async () => {
     await readTemplate();
