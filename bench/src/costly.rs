@@ -122,6 +122,12 @@ pub(crate) fn bodies(template: &str) -> Vec<CostlyBody> {
         ("`templateId`", TEMPLATE, json!({ "templateId": "a".repeat(MIB - 30) }).to_string()),
         ("headers of a template", TEMPLATE, of_template(&(headers.concat() + "\"format\":\"pdf\","))),
         ("`variables`", TEMPLATE, of_template(&format!("\"variables\":{{{variables}\"w\":1}},"))),
+        ("`data`", TEMPLATE, of_template(&format!("\"data\":{{{variables}\"w\":1}},"))),
+        (
+            "`data` with `variables`",
+            TEMPLATE,
+            of_template(&format!("\"data\":{{{variables}\"w\":1}},\"variables\":{{\"x\":1}},")),
+        ),
         ("`variables`, combining", TEMPLATE, of_template(&format!("\"variables\":{{{names}\"w\":1}},"))),
         ("`templateId` of a template of placeholders", TEMPLATE, of_template("")),
     ] {
