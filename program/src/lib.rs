@@ -1,8 +1,9 @@
 //! What the programs `platen` and `platen-farm` share and that is no part of rendering: arguments, log, signals, secrets,
-//! traces, the registry of metrics, a fair queue, and the options of sockets.
+//! traces, the registry of metrics, a fair queue and a fair limit, and the options of sockets.
 
 #![forbid(unsafe_code)]
 
+mod fair_limit;
 mod fair_queue;
 mod log_lines;
 mod metrics_registry;
@@ -25,6 +26,7 @@ use tokio::{
     time::sleep,
 };
 
+pub use fair_limit::{FairLimit, Permit};
 pub use fair_queue::{FairQueue, Ticket};
 pub use log_lines::{RepeatedWarning, error_chain};
 pub use metrics_registry::MetricsRegistry;

@@ -5,11 +5,8 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use platen_program::{FairQueue, Ticket};
-use tokio::{
-    sync::{Notify, oneshot},
-    time::timeout,
-};
+use platen_program::FairLimit;
+use tokio::{sync::Notify, time::timeout};
 
 use super::{request_head::ClientAddress, server_error::ServerError};
 use crate::db::FlowId;
@@ -106,65 +103,22 @@ impl Drop for AddressPermit {
     }
 }
 
+/// The right of a request to be handled by a component, or of a password to be hashed.
+pub(super) type Permit = platen_program::Permit<FlowId>;
+
 /// Limits the requests that components handle at once. Flows are served in turn; a request is refused at once when the queue
 /// is full.
 #[derive(Clone)]
-pub(super) struct ConcurrencyLimit(Arc<Mutex<Permits>>);
-
-struct Permits {
-    free: usize,
-    queue: FairQueue<FlowId, oneshot::Sender<Permit>>,
-}
+pub(super) struct ConcurrencyLimit(FairLimit<FlowId>);
 
 impl ConcurrencyLimit {
     pub(super) fn new(free: usize, max_queued: usize) -> Self {
-        Self(Arc::new(Mutex::new(Permits { free, queue: FairQueue::new(max_queued) })))
+        Self(FairLimit::new(free, max_queued))
     }
 
     /// Waits for the turn of a request of a flow.
     pub(super) async fn acquire(&self, flow: FlowId) -> Result<Permit, ServerError> {
-        let (sender, receiver) = oneshot::channel();
-        let ticket = {
-            let mut permits = self.0.lock();
-            if permits.free > 0 {
-                permits.free -= 1;
-                return Ok(Permit(Arc::clone(&self.0)));
-            }
-            permits.queue.join(&flow, sender).map_err(|_| ServerError::TooManyRequests)?.0
-        };
-        let _position = Position { permits: &self.0, ticket };
-        // The sender is dropped if another flow takes the space in the queue.
-        timeout(WAIT_TIMEOUT, receiver).await.ok().and_then(Result::ok).ok_or(ServerError::TooManyRequests)
-    }
-}
-
-/// A request in the queue, which leaves it when this is dropped.
-struct Position<'a> {
-    permits: &'a Mutex<Permits>,
-    ticket: Ticket,
-}
-
-impl Drop for Position<'_> {
-    fn drop(&mut self) {
-        self.permits.lock().queue.remove(self.ticket);
-    }
-}
-
-/// The right to be handled by a component.
-pub(super) struct Permit(Arc<Mutex<Permits>>);
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let next = {
-            let mut permits = self.0.lock();
-            let Some((_, next)) = permits.queue.pop(|_, _| true) else {
-                permits.free += 1;
-                return;
-            };
-            next
-        };
-        // If the request was cancelled, the permit is dropped here, and the next one gets it.
-        let _ = next.send(Self(Arc::clone(&self.0)));
+        self.0.acquire(&flow, WAIT_TIMEOUT).await.ok_or(ServerError::TooManyRequests)
     }
 }
 
@@ -172,8 +126,7 @@ impl Drop for Permit {
 mod tests {
     use std::net::IpAddr;
 
-    use futures::{FutureExt as _, future::join_all};
-    use tokio::time::Instant;
+    use futures::FutureExt as _;
 
     use super::*;
 
@@ -201,54 +154,5 @@ mod tests {
         assert!((&mut second).now_or_never().is_none());
         drop(first);
         second.await.unwrap();
-    }
-
-    fn state(limit: &ConcurrencyLimit) -> (usize, usize) {
-        let permits = limit.0.lock();
-        (permits.queue.len(), permits.free)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_client_with_many_requests_does_not_delay_another_one() {
-        let limit = ConcurrencyLimit::new(1, 99);
-        let first = limit.acquire(FlowId::of(1)).await.ok();
-        let order = Mutex::new(Vec::new());
-        let request = async |client| {
-            let _permit = limit.acquire(FlowId::of(client)).await.ok().unwrap();
-            order.lock().push(client);
-        };
-        let requests = join_all([1, 1, 1, 1, 1, 1, 2].map(request));
-        let mut requests = std::pin::pin!(requests);
-        assert!((&mut requests).now_or_never().is_none());
-        drop(first);
-        requests.await;
-        assert_eq!(*order.lock(), [1, 2, 1, 1, 1, 1, 1]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_request_waits_for_a_time_and_only_if_the_queue_has_space() {
-        let limit = ConcurrencyLimit::new(0, 2);
-        let began = Instant::now();
-        let requests = join_all([1, 1].map(|client| limit.acquire(FlowId::of(client))));
-        let mut requests = std::pin::pin!(requests);
-        assert!((&mut requests).now_or_never().is_none());
-        assert!(limit.acquire(FlowId::of(1)).await.is_err());
-        assert_eq!((began.elapsed(), state(&limit)), (Duration::ZERO, (2, 0)));
-        assert!(requests.await.iter().all(Result::is_err));
-        assert_eq!((began.elapsed(), state(&limit)), (WAIT_TIMEOUT, (0, 0)));
-    }
-
-    #[tokio::test]
-    async fn a_permit_of_a_request_that_was_cancelled_is_passed_on() {
-        let limit = ConcurrencyLimit::new(1, 9);
-        let first = limit.acquire(FlowId::of(1)).await.ok();
-        let mut second = Box::pin(limit.acquire(FlowId::of(1)));
-        let mut third = Box::pin(limit.acquire(FlowId::of(2)));
-        assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
-        // The second gets the permit and does not take it.
-        drop(first);
-        drop(second);
-        drop(third.await);
-        assert_eq!(state(&limit), (0, 1));
     }
 }
