@@ -9,8 +9,8 @@ pub(crate) struct Decimal {
     scale: u32,
 }
 
-/// More places are rounded away: a double has 17 digits.
-const MAX_SCALE: u32 = 30;
+/// More places are dropped. A number is rounded to fewer, so they do not decide how.
+const MAX_SCALE: usize = 30;
 
 impl Decimal {
     pub(crate) const ZERO: Self = Self { digits: 0, scale: 0 };
@@ -35,13 +35,8 @@ impl Decimal {
         if !is_number(whole_digits) || !is_number(part) {
             return None;
         }
-        let part = part.trim_end_matches('0');
-        let (kept, next) = match part.char_indices().nth(MAX_SCALE as usize) {
-            Some((at, next)) => (&part[..at], next),
-            None => (part, '0'),
-        };
+        let kept = part.get(..MAX_SCALE).unwrap_or(part).trim_end_matches('0');
         let digits: i128 = format!("{whole_digits}{kept}").parse().ok()?;
-        let digits = digits.checked_add((next >= '5').into())?;
         let digits = if whole.starts_with('-') { -digits } else { digits };
         Some(Self { digits, scale: u32::try_from(kept.len()).ok()? })
     }
@@ -89,9 +84,9 @@ impl Decimal {
         Some(formatted)
     }
 
-    /// A whole number, or else a double.
+    /// A number without places as it is, another one as the nearest double.
     pub(crate) fn into_value(self) -> Option<Value> {
-        if self.digits % 10_i128.checked_pow(self.scale)? == 0 && self.scale == 0 {
+        if self.scale == 0 {
             return Some(Value::from(self.digits));
         }
         self.format(self.scale, "", ".")?.parse::<f64>().ok().map(Value::from)
@@ -115,6 +110,10 @@ mod tests {
             (Value::from(999.995), 2, "1.000,00"),
             (Value::from(1_234_567), 2, "1.234.567,00"),
             (Value::from("0.125"), 2, "0.13"),
+            (Value::from("-0.125"), 2, "-0.13"),
+            (Value::from("0.12499999999999999999999999999999999999999"), 2, "0.12"),
+            (Value::from("0.1250000000000000000000000000000000000000"), 2, "0.13"),
+            (Value::from("2.500"), 0, "3"),
             (Value::from("1234567890123456789012345.675"), 2, "1.234.567.890.123.456.789.012.345,68"),
             (Value::from(1e-300), 3, "0.000"),
             (Value::from(i128::MAX), 0, "170.141.183.460.469.231.731.687.303.715.884.105.727"),
