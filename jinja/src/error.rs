@@ -1,6 +1,7 @@
 //! Why a template is not saved, or not filled.
 
 use minijinja::{Error, ErrorKind};
+use platen_shared::refusal::TemplateLimit;
 
 /// The first error of a template's syntax.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,22 +25,8 @@ pub enum FillError {
         message: String,
     },
     /// The template takes more than a fill may.
-    #[error("more than a template may take: {0}")]
-    Exceeded(Limit),
-}
-
-/// What a fill has a maximum of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Limit {
-    /// Steps, and bytes of what they make.
-    #[error("steps or memory")]
-    Work,
-    /// Calls of macros and loops within each other.
-    #[error("levels of recursion")]
-    Recursion,
-    /// The filled text.
-    #[error("bytes of text")]
-    Text,
+    #[error("more {0} than a template may take")]
+    Exceeded(TemplateLimit),
 }
 
 /// Maximum length of a message.
@@ -67,16 +54,16 @@ impl FillError {
     }
 }
 
-fn limit_of(error: &Error) -> Option<Limit> {
+fn limit_of(error: &Error) -> Option<TemplateLimit> {
     let detail = error.detail().unwrap_or_default();
     match error.kind() {
-        ErrorKind::OutOfFuel => Some(Limit::Work),
-        ErrorKind::WriteFailure => Some(Limit::Text),
+        ErrorKind::OutOfFuel => Some(TemplateLimit::Work),
+        ErrorKind::WriteFailure => Some(TemplateLimit::Text),
         ErrorKind::InvalidOperation if detail.starts_with("recursion limit exceeded") => {
-            Some(Limit::Recursion)
+            Some(TemplateLimit::Recursion)
         }
         ErrorKind::InvalidOperation if TOO_LARGE.iter().any(|text| detail.contains(text)) => {
-            Some(Limit::Work)
+            Some(TemplateLimit::Work)
         }
         _ => None,
     }

@@ -1,19 +1,16 @@
 //! Fills the texts of one job.
 
-use std::{io, sync::LazyLock, thread};
+use std::{collections::BTreeMap, io, sync::LazyLock};
 
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use minijinja::Value;
+use platen_shared::{job::Variable, refusal::TemplateLimit};
 
-use crate::{
-    environment::environment,
-    error::{FillError, Limit},
-    filters, syntax,
-    values::Values,
-};
+use crate::{environment::environment, error::FillError, filters, syntax, values::values};
 
 /// Steps of all texts of a job: instructions, and 64 bytes of what they make. A row of an invoice takes some hundred.
 pub const MAX_STEPS: u64 = 1_000_000;
+
 /// The values of a job, and what its texts have left of the limits.
 #[derive(Debug)]
 pub struct Filler {
@@ -23,14 +20,11 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// A filler for the texts of one job. Times are shown in a zone of the IANA database, or else in UTC.
-    ///
-    /// # Errors
-    /// A name that two values have, as [`InvalidData::Repeated`](crate::InvalidData::Repeated).
-    pub fn new(values: Values, zone: &str) -> Result<Self, crate::InvalidData> {
-        static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
-        let zone = ZONES.get(zone).unwrap_or(TimeZone::UTC);
-        Ok(Self { values: values.into_value()?, zone, steps: MAX_STEPS })
+    /// A filler for the texts of one job. `data` is the JSON of a [`TemplateData`](platen_shared::job::TemplateData), `time_zone` the
+    /// name of a [`TimeZone`](platen_shared::locale::TimeZone) in which times are shown; with others this panics.
+    #[must_use]
+    pub fn new(data: &str, variables: &BTreeMap<String, Variable>, time_zone: &str) -> Self {
+        Self { values: values(data, variables), zone: zone(time_zone), steps: MAX_STEPS }
     }
 
     /// Fills a template.
@@ -50,25 +44,17 @@ impl Filler {
             .map_err(|error| FillError::of(&error))?;
         self.steps = captured.state().fuel_levels().map_or(0, |(_, left)| left);
         if self.steps == 0 {
-            return Err(FillError::Exceeded(Limit::Work));
+            return Err(FillError::Exceeded(TemplateLimit::Work));
         }
         drop(captured);
-        String::from_utf8(text.bytes).map_err(|_| FillError::Exceeded(Limit::Text))
+        String::from_utf8(text.bytes).map_err(|_| FillError::Exceeded(TemplateLimit::Text))
     }
 }
 
-/// Runs what fills the texts of a job. Values that a template has nested by its steps are dropped, compared and printed by
-/// recursion, which a stack of the usual size would not suffice for.
-///
-/// # Errors
-/// If no thread can be started.
-pub fn fill_all<T: Send + 'static>(fill: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-    let thread = thread::Builder::new().name("fill".to_owned()).stack_size(STACK_BYTES).spawn(fill)?;
-    thread.join().map_err(|_| io::Error::other("the thread has panicked"))
+fn zone(name: &str) -> TimeZone {
+    static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+    ZONES.get(name).expect("the database has all names that a job can have")
 }
-
-/// Pages of it take memory once they are used.
-const STACK_BYTES: usize = 256 * 1024 * 1024;
 
 struct BoundedText {
     bytes: Vec<u8>,
@@ -86,5 +72,18 @@ impl io::Write for BoundedText {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platen_shared::locale;
+
+    use super::*;
+
+    #[test]
+    fn the_time_zones_of_jobs_are_known() {
+        assert!(locale::TimeZone::names().count() > 400);
+        locale::TimeZone::names().chain(["UTC"]).for_each(|name| drop(zone(name)));
     }
 }

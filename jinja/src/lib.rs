@@ -1,12 +1,10 @@
 //! Templates in Jinja: checked when they are saved, filled for a job.
 //!
-//! Invariant: no template ends the process. Tokens are counted before the parser runs, because it recurses
-//! ([`check`]); steps and text of a [`Filler`] are bounded, for all of its texts together; and what recurses over
-//! values that a template has nested runs on a stack that is large enough for all that the steps can nest ([`fill_all`]).
-//!
-//! Not bounded yet: `minijinja` counts what it prints, joins and compares after it has walked it, and a list that holds another one
-//! twice, sixty levels deep (`{% set x = [x, x] %}`), is walked 2^60 times. Until that is solved, no program may fill the templates
-//! of strangers with this crate.
+//! Invariant: the check of a template ends the process of no program: tokens are counted before the parser runs, because it recurses
+//! ([`check`]). The steps and the text of a [`Filler`] are bounded, for all of its texts together, with the same result each time.
+//! That does not bound the time, the memory and the stack: `minijinja` counts what it prints, joins and compares after it has walked
+//! it, and a list that holds another one twice, sixty levels deep (`{% set x = [x, x] %}`), is walked 2^60 times. So a program that
+//! fills the templates of others does it in a process with limits of its own.
 
 mod decimal;
 mod environment;
@@ -16,7 +14,6 @@ mod filters;
 mod syntax;
 mod values;
 
-pub use error::{FillError, Limit, SyntaxError};
-pub use fill::{Filler, MAX_STEPS, fill_all};
+pub use error::{FillError, SyntaxError};
+pub use fill::{Filler, MAX_STEPS};
 pub use syntax::check;
-pub use values::{InvalidData, MAX_DATA_BYTES, MAX_DATA_LEVELS, Values};

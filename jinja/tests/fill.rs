@@ -2,17 +2,29 @@
 
 #![expect(clippy::unwrap_used, reason = "also in functions beside the tests")]
 
-use platen_jinja::{FillError, Filler, InvalidData, Values, check};
+use std::collections::BTreeMap;
 
-const MAX_BYTES: usize = 5 * 1024 * 1024;
+use platen_jinja::{FillError, Filler, check};
+use platen_shared::{
+    job::TemplateData,
+    limits::{MAX_DATA_BYTES, MAX_DATA_LEVELS, MAX_HTML_BYTES},
+};
 
 const DATA: &str = r#"{"name":"<A&'\">","total":10.50,"big":170141183460469231731687303715884105727,"none":null,
     "empty":[],"größe":"XL","名前":"佐藤","paid":"2026-11-28T23:30:00Z","day":"2026-11-28","self":"a reserved word",
     "items":[{"n":"Pen","price":1.1,"count":2,"group":"a"},{"n":"Ink","price":"2.20","count":1,"group":"b"},
-    {"n":"Pad","price":3,"count":40,"group":"a"}]}"#;
+    {"n":"Pad","price":3,"count":40,"group":"a"}],
+    "for":{"if":"a","in":{"not":"b"},"class":"c","items":"d","a-b":"e","keys":"f"},"range":"shadowed","loop":"outer",
+    "true":"no","ist":true,"zero":0,"nothing":"","small":1e-7,"large":1.7e308,"wide":340282366920938463463374607431768211455}"#;
 
 fn fill(template: &str) -> Result<String, FillError> {
-    Filler::new(Values::of_data(DATA).unwrap(), "Europe/Berlin").unwrap().fill(template, MAX_BYTES)
+    fill_with(DATA, template)
+}
+
+fn fill_with(data: &str, template: &str) -> Result<String, FillError> {
+    // Each is one that a request may have.
+    let data: TemplateData = serde_json::from_str(data).unwrap();
+    Filler::new(data.as_json(), &BTreeMap::new(), "Europe/Berlin").fill(template, MAX_HTML_BYTES)
 }
 
 #[test]
@@ -58,6 +70,34 @@ fn templates_are_filled() {
             "<script>{{ items[0] | tojson }}</script>",
             r#"<script>{"n": "Pen", "price": 1.1, "count": 2, "group": "a"}</script>"#,
         ),
+        ("{{ \"</script>&'\" | tojson }}", r#""\u003c/script\u003e\u0026\u0027""#),
+        ("<a href=\"{{ 'javascript:\"x' }}\">", "<a href=\"javascript:&quot;x\">"),
+        ("{{ \"a b&c/é\" | urlencode }}", "a%20b%26c&#x2f;%C3%A9"),
+        ("{{ \"\" }}{{ nothing }}{{ zero }}{{ ist }}", "0True"),
+        (
+            "{% if none %}y{% else %}n{% endif %}{% if nothing %}y{% else %}n{% endif %}{% if zero %}y{% else %}n{% endif %}",
+            "nnn",
+        ),
+        ("{{ none is none }} {{ nope is undefined }} {{ items[0].x is defined }}", "True True False"),
+        (
+            "{{ none | default(\"-\") }} {{ none | default(\"-\", true) }} {{ nope | default(\"-\") }}",
+            "None - -",
+        ),
+        (
+            "{{ small }} {{ wide }} {{ -9223372036854775808 }}",
+            "0.0000001 340282366920938463463374607431768211455 -9223372036854775808",
+        ),
+        (
+            "{{ big - 1 }} {{ big | number(0) }}",
+            "170141183460469231731687303715884105726 170141183460469231731687303715884105727",
+        ),
+        ("{{ range }} {{ loop }} {% for i in items %}{{ loop.index }}{% endfor %}", "shadowed outer 123"),
+        (
+            "{{ for.if }}{{ for.in.not }}{{ for[\"class\"] }}{{ for[\"a-b\"] }}{{ for.items }}{{ for.keys }}",
+            "abcedf",
+        ),
+        ("{% for x in none %}x{% else %}-{% endfor %}", "-"),
+        ("{{ true }} {{ for_ | default(\"-\") }}", "True -"),
         ("{{ name ~ \"<\" }}", "&lt;A&amp;&#x27;&quot;&gt;&lt;"),
     ] {
         assert_eq!(fill(template).as_deref(), Ok(expected), "{template}");
@@ -80,6 +120,54 @@ fn errors_have_the_line_and_the_expression_as_it_is_written() {
         ("{{ items | sum(\"prize\") }}", 1, "\"prize\" is undefined"),
         ("{{ 1 + nope }}", 1, "\"nope\" is undefined"),
         ("{{ name ~ nope }}", 1, "\"nope\" is undefined"),
+        ("{% for x in total %}{% endfor %}", 1, "number is not iterable"),
+        ("{{ none.x }}", 1, "\"none.x\" is undefined"),
+        ("{{ total.x }}", 1, "\"total.x\" is undefined"),
+        ("{{ name.x.y }}", 1, "\"name.x\" is undefined"),
+        ("{{ name + 1 }}", 1, "tried to use + operator on unsupported types string and number"),
+        ("{{ items * 1.5 }}", 1, "sequences and iterables can only be multiplied with integers"),
+        ("\n{{ 1 / 0 }}", 2, "unable to calculate 1 / 0"),
+        ("{{ 1 % 0 }}", 1, "unable to calculate 1 % 0"),
+        ("{{ name() }}", 1, "value of type string is not callable"),
+        ("{{ name.upper() }}", 1, "string has no method named upper"),
+        ("{{ größ }}", 1, "\"größ\" is undefined"),
+        ("{{ items | nofilter }}", 1, "filter nofilter is unknown"),
+        ("{{ items is notest }}", 1, "test notest is unknown"),
+        ("{{ total | number(\"x\") }}", 1, "cannot convert string to u32"),
+        ("{{ total | number(-1) }}", 1, "cannot convert number to u32"),
+        ("{{ total | number(1.5) }}", 1, "cannot convert number to u32"),
+        ("{{ total | number(2, 3) }}", 1, "value is not a string"),
+        ("{{ total | number(2, digits=3) }}", 1, "unknown keyword argument 'digits'"),
+        ("{{ total | number(2, \"\", \"\", 1) }}", 1, "too many arguments"),
+        ("{{ day | date(5) }}", 1, "value is not a string"),
+        ("{{ day | date(\"%Y\", 1) }}", 1, "too many arguments"),
+        ("{{ day | date(form=\"%Y\") }}", 1, "unknown keyword argument 'form'"),
+        (
+            "{{ day | date(\"%!\") }}",
+            1,
+            "date cannot use \"%!\": strftime formatting failed: found unrecognized specifier directive `!`",
+        ),
+        ("{{ items | date }}", 1, "date needs an RFC 3339 text or seconds since 1970, not sequence"),
+        (
+            "{{ \"2026-02-30\" | date }}",
+            1,
+            "date needs an RFC 3339 text or seconds since 1970, not '2026-02-30'",
+        ),
+        (
+            "{{ \"2026-11-28T10:00:00\" | date }}",
+            1,
+            "date needs an RFC 3339 text or seconds since 1970, not '2026-11-28T10:00:00'",
+        ),
+        ("{{ large | date }}", 1, "date needs an RFC 3339 text or seconds since 1970, not 1.7e308"),
+        ("{{ items | sum }}", 1, "sum needs a number, not map"),
+        ("{{ items | sum(3) }}", 1, "value is not a string"),
+        ("{{ items | sum(\"n\") }}", 1, "sum needs a number of at most 38 digits, not 'Pen'"),
+        ("{{ total | sum }}", 1, "number is not iterable"),
+        (
+            "{{ wide | number }}",
+            1,
+            "number needs a number of at most 38 digits, not 340282366920938463463374607431768211455",
+        ),
         ("{{ name | number }}", 1, "number needs a number of at most 38 digits, not '<A&\\'\">'"),
         ("{{ none | number }}", 1, "number needs a number, not none"),
         ("{{ \"1e400\" | date }}", 1, "date needs an RFC 3339 text or seconds since 1970, not '1e400'"),
@@ -116,14 +204,15 @@ fn bad_syntax_has_its_line() {
 }
 
 #[test]
-fn a_name_that_two_values_have_is_refused() {
-    let mut values = Values::of_data(DATA).unwrap();
-    values.add_text("title", "T");
-    values.add_number("total", "1").unwrap();
-    assert_eq!(Filler::new(values, "UTC").unwrap_err(), InvalidData::Repeated("total".into()));
-    let mut values = Values::default();
-    values.add_number("n", "10.50").unwrap();
-    values.add_text("t", "<10.50");
-    let filled = Filler::new(values, "no such zone").unwrap().fill("{{ n * 2 }}{{ t }}", MAX_BYTES);
-    assert_eq!(filled.unwrap(), "21.0&lt;10.50");
+fn values_have_the_size_and_the_levels_that_a_request_may_have() {
+    let deep = "{\"a\":".repeat(MAX_DATA_LEVELS) + "1" + &"}".repeat(MAX_DATA_LEVELS);
+    assert_eq!(fill_with(&deep, &format!("{{{{ {}a }}}}", "a.".repeat(MAX_DATA_LEVELS - 1))).unwrap(), "1");
+    assert_eq!(fill_with(&deep, "{{ a }}").unwrap().matches("&#x27;a&#x27;").count(), MAX_DATA_LEVELS - 1);
+    let row = "{\"n\":\"Pen\",\"price\":1.1},";
+    let rows = (MAX_DATA_BYTES - 20) / row.len();
+    let large = format!("{{\"rows\":[{}]}}", row.repeat(rows).trim_end_matches(','));
+    let sum = "{{ rows | length }} {{ rows[-1].n }} {{ rows[:5] | sum(\"price\") }}";
+    assert_eq!(fill_with(&large, sum).unwrap(), format!("{rows} Pen 5.5"));
+    let text = format!("{{\"t\":\"{}\"}}", "x".repeat(MAX_DATA_BYTES - 8));
+    assert_eq!(fill_with(&text, "{{ t }}").map(|text| text.len()), Ok(MAX_DATA_BYTES - 8));
 }
