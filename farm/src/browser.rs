@@ -39,7 +39,10 @@ use self::{
     process::{Process, StderrTail},
     procfs::NetworkService,
 };
-pub(crate) use self::{process::Exit, procfs::MemoryWatch};
+pub(crate) use self::{
+    process::{Exit, lower_priority},
+    procfs::MemoryWatch,
+};
 use crate::{
     config::Config,
     egress::{Egress, PageProxy},

@@ -3,7 +3,7 @@
 //!
 //! Invariant: the program starts whatever fails here. A cgroup is changed only if it is delegated and this program is
 //! its only process. Only leaves have processes then, as the kernel requires (cgroups(7), "no internal processes"):
-//! the program moves to one child, and each browser to a child of another one, so that a page with hundreds of busy
+//! the program moves to one child, and each browser to a child of another one, as do the processes that fill templates, so that a page with hundreds of busy
 //! workers has no larger share than the page of another browser.
 
 use std::{
@@ -22,6 +22,9 @@ const CONTROLLER: &str = "cpu";
 /// Share of browsers where all CPU time of the delegated cgroup is used (`cpu.weight`); this program has the default
 /// of 100.
 const BROWSERS_WEIGHT: &str = "10";
+
+/// The child of the browsers' cgroup for processes that fill templates.
+const TEMPLATES: &str = "templates";
 
 static BROWSERS: OnceLock<PathBuf> = OnceLock::new();
 
@@ -60,6 +63,16 @@ pub(crate) fn add_browser(pid: u32) -> Option<BrowserCgroup> {
     added.inspect_err(|error| tracing::warn!(%error, "cannot move a browser to its cgroup")).ok()
 }
 
+/// Moves a process that fills a template to the cgroup of all such, where one is delegated: together they have the share of a
+/// browser.
+pub(crate) fn add_filling(pid: u32) {
+    if let Some(browsers) = BROWSERS.get()
+        && let Err(error) = enter(&browsers.join(TEMPLATES), pid)
+    {
+        tracing::warn!(%error, "cannot move a process that fills a template to its cgroup");
+    }
+}
+
 /// Moves this program to a child of the cgroup and makes another one for browsers, which is returned.
 fn split(path: &Path) -> io::Result<PathBuf> {
     let only_process = fs::read_to_string(path.join("cgroup.procs"))?;
@@ -67,7 +80,7 @@ fn split(path: &Path) -> io::Result<PathBuf> {
         return Err(io::Error::other("it has other processes"));
     }
     let [server, browsers] = ["server", "browsers"].map(|child| path.join(child));
-    for child in [&server, &browsers] {
+    for child in [&server, &browsers.join(TEMPLATES)] {
         fs::create_dir_all(child)?;
     }
     enter(&server, process::id())?;

@@ -26,6 +26,7 @@ use crate::{
     config::Config,
     egress::{Egress, JobEgress, Trust},
     error::{JobError, StartError},
+    fill::Filling,
     folder::Folder,
     job_progress::{JobProgress, Phase, Phases},
     metrics::{self, Metrics},
@@ -49,6 +50,7 @@ pub struct Farm {
 struct Inner {
     pool: Pool,
     egress: Egress,
+    filling: Filling,
     metrics: Arc<Metrics>,
     registry: MetricsRegistry,
     drain_timeout: Duration,
@@ -117,10 +119,12 @@ impl Farm {
         let metrics = Arc::new(registry.register(Metrics::register));
         let egress = Egress::new(Arc::clone(&config), Arc::clone(&metrics))?;
         let launcher = Launcher::new(Arc::clone(&config), egress.clone()).await?;
+        let filling = Filling::new(&config);
         let pool = Pool::start(launcher, config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
         tracing::info!(browsers, "farm is ready");
         let registry = registry.clone();
-        let inner = Arc::new(Inner { pool, egress, metrics, registry: registry.clone(), drain_timeout });
+        let registered = registry.clone();
+        let inner = Arc::new(Inner { pool, egress, filling, metrics, registry: registered, drain_timeout });
         let sampled = Arc::downgrade(&inner);
         registry.register(|registry| {
             registry.sub_registry_with_prefix(metrics::PREFIX).register_collector(Box::new(Gauges(sampled)));
@@ -229,9 +233,16 @@ impl Inner {
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refusal> {
-        if matches!(job.source, Source::Jinja(_)) {
-            return Err(Refusal::InvalidJob);
-        }
+        let filled;
+        let job = match &job.source {
+            Source::Jinja(template) => {
+                let _filling = progress.phases.enter(Phase::Fill);
+                let filling = timeout_at(deadline, self.filling.fill(job, template)).await;
+                filled = filling.unwrap_or(Err(Refusal::Deadline))?;
+                &filled
+            }
+            Source::Html(_) | Source::Url(_) => job,
+        };
         let request = PageRequest::new(job, render::may_reuse_page(job));
         let queueing = progress.phases.enter(Phase::Queue);
         let lease = self.pool.queue.lease(request.clone(), deadline).await?;

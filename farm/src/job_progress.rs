@@ -69,6 +69,8 @@ pub(crate) enum Phase {
     Queue,
     /// It waits for a browser and a page.
     Lease,
+    /// Its template in Jinja is filled.
+    Fill,
     /// The page is prepared and loads.
     Load,
     /// It is waited for until nothing changes, or for the time that the job asks for.

@@ -1,6 +1,6 @@
 //! The render farm of Platen: a pool of headless Chromium, as a library and as an HTTP service.
 //!
-//! Steps of a job: `admit → lease → load → settle → capture → reset`, see [`Farm::render`].
+//! Steps of a job: `fill → admit → lease → load → settle → capture → reset`, see [`Farm::render`].
 //!
 //! Invariant: a job cannot read data of another job, and its slot is free again after the job's deadline,
 //! whatever its page does.
@@ -16,6 +16,7 @@ mod egress;
 mod egress_config;
 mod error;
 mod farm;
+mod fill;
 mod folder;
 mod http;
 mod job_progress;
@@ -31,6 +32,7 @@ pub use egress_config::{
 };
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Readiness, Rendered};
+pub use fill::fill_template_if_asked;
 pub use folder::{Folder, Missing};
 pub use http::{EmptyToken, FarmToken};
 pub use platen_cdp::CdpError;

@@ -14,6 +14,7 @@ use secrecy::ExposeSecret as _;
 use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
+    platen_farm::fill_template_if_asked();
     let (Cli { listen, token_file, check, check_args, log, farm }, _) = startup::parse_with_matches();
     let log = if check { log.start("warn", None) } else { log.start("info", Some("platen-farm")) };
     let started = log.map_err(anyhow::Error::from).and_then(|()| {

@@ -63,6 +63,7 @@ fn programs() -> [clap::Command; 2] {
 }
 
 fn main() -> ExitCode {
+    platen_farm::fill_template_if_asked();
     let (Platen { log, command }, matches) = startup::parse_with_matches();
     let is_server = matches!(command, Command::Up(_));
     let log = if is_server { log.start("info", Some("platen")) } else { log.start("warn", None) };

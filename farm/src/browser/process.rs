@@ -165,13 +165,13 @@ fn run(mut command: Command, report: Report) {
     drop(cgroup);
 }
 
-/// Gives this thread, and the browser that it starts, the nice value of browsers. It stays higher where the operator
-/// has set a higher one for the farm: only root may lower it.
-fn lower_priority() {
+/// Gives this thread, and what it starts, the nice value of browsers. It stays higher where the operator has set a higher one for
+/// the farm: only root may lower it.
+pub(crate) fn lower_priority() {
     if getpriority_process(None).is_ok_and(|nice| nice < NICE)
         && let Err(error) = setpriority_process(None, NICE)
     {
-        tracing::warn!(%error, "a browser has the priority of the farm");
+        tracing::warn!(%error, "a process has the priority of the farm");
     }
 }
 
