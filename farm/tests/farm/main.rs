@@ -50,6 +50,7 @@ mod reader;
 mod scrolling;
 mod shown;
 mod support;
+mod templates;
 mod virtual_time;
 
 use std::{pin::Pin, process::ExitCode, sync::Arc};
@@ -62,6 +63,7 @@ use support::Shared;
 type Test = (&'static str, fn(Arc<Shared>) -> Pin<Box<dyn Future<Output = ()>>>);
 
 fn main() -> ExitCode {
+    platen_farm::fill_template_if_asked();
     platen_harness::tls::use_ring();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let mut arguments = Arguments::from_args();
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
         reader::TESTS,
         scrolling::TESTS,
         shown::TESTS,
+        templates::TESTS,
         virtual_time::TESTS,
     ]
     .concat();
