@@ -28,6 +28,9 @@ const MAX_OPEN_CRASHES: u32 = 3;
 /// process leaks.
 const MAX_PAGE_JOBS: u32 = 250;
 
+/// Jobs of a page whose documents have addresses. Its renderer grows by 0.3 MiB per job, also if its garbage is collected.
+const MAX_ADDRESS_JOBS: u32 = 50;
+
 /// The idle pages that a job may use.
 #[derive(Debug, Clone)]
 pub(crate) struct PageRequest {
@@ -244,7 +247,9 @@ impl PooledBrowser {
 
     /// Records a job of the account; true if the account's next job is likely soon and may use the page.
     pub(crate) fn is_worth_keeping(&self, account: &AccountId, page: &Page) -> bool {
-        self.warm.lock().record(account) && page.jobs < MAX_PAGE_JOBS
+        let has_address = page.kind.is_some_and(|kind| kind.has_address);
+        let max_jobs = if has_address { MAX_ADDRESS_JOBS } else { MAX_PAGE_JOBS };
+        self.warm.lock().record(account) && page.jobs < max_jobs
     }
 
     /// Keeps a page that was reset, with this many bytes of heap, for the account that has used it.

@@ -16,6 +16,7 @@ tests! {
     "a page with assets is kept only if nothing could run in it, and shows nothing of that" => kept,
     "the options of a job decide whether its page with assets is kept" => options,
     "only documents of one kind have the same page" => kinds,
+    "a page with assets is replaced after its number of jobs" => replaced,
 }
 
 /// Pages that leave what they can; the names of those that are kept begin with `kept`.
@@ -144,5 +145,16 @@ async fn kinds(_: Arc<Shared>) {
         assert_eq!(warm(of("one", html("x"))).await, one);
         assert_eq!(warm(of("two", small(json!({ "html": "x", "assets": {} })))).await, two);
     }
+    farm.end().await;
+}
+
+async fn replaced(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let job = small(json!({ "html": "x", "assets": {} }));
+    for _ in 0..53 {
+        farm.file(&job).await;
+    }
+    // The first job leaves no page, and the page of the second one is replaced after its 50th job.
+    assert_eq!(farm.warm_pages().await, 50);
     farm.end().await;
 }
