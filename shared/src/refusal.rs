@@ -356,7 +356,9 @@ mod tests {
         let field = || Some("headerHtml".to_owned());
         let header = Refusal::TemplateFailed { field: field(), line: 1, message: message() };
         assert_eq!(header.to_string(), "\"headerHtml\" of the template, line 1: \"item.price\" is undefined");
-        assert_eq!((markup.field(), header.field()), (None, Some("headerHtml")));
+        let request = RenderRequest::parse(Endpoint::Render, br#"{"html":"x"}"#).unwrap();
+        let job = request.into_job(AccountId::from_text("a"), None).unwrap();
+        assert_eq!((markup.field(&job), header.field(&job)), (None, Some("headerHtml")));
         let exceeded = Refusal::TemplateLimitExceeded { limit: TemplateLimit::Work };
         let of = |refusal: &Refusal| {
             let reason = refusal.reason();

@@ -170,7 +170,7 @@ impl Renderer {
                 let time_left = Duration::from_millis(limits::RENDER_TIMEOUT_MS);
                 let rendered = match folder.filter(|_| !job.has_address()) {
                     Some(folder) => Box::pin(farm.render_in_folder(job.clone(), &folder, time_left)).await,
-                    None => farm.render(&job, time_left).await,
+                    None => Box::pin(farm.render(&job, time_left)).await,
                 };
                 Ok(rendered.map_err(|refusal| ApiError::of_job(&refusal, &job))?)
             }

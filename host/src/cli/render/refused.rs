@@ -15,7 +15,7 @@ use crate::cli::Failure;
 pub(super) fn url_of(job: &RenderJob) -> Option<Url> {
     match &job.source {
         Source::Url(url) => Some(url.as_url().clone()),
-        Source::Html(_) => None,
+        Source::Html(_) | Source::Jinja(_) => None,
     }
 }
 
