@@ -13,7 +13,7 @@ use bytes::Bytes;
 use platen_program::{MetricsRegistry, error_chain};
 use platen_shared::{
     format::OutputFormat,
-    job::{RenderJob, Source},
+    job::{JinjaTemplate, RenderJob, Source},
     page_report::PageReport,
     refusal::{PageText, Refusal},
 };
@@ -210,6 +210,14 @@ impl Farm {
         self.inner.pool.close().await;
     }
 
+    /// The job with its template filled.
+    pub(crate) async fn fill(&self, job: RenderJob, deadline: Instant) -> Result<RenderJob, Refusal> {
+        match &job.source {
+            Source::Jinja(template) => self.inner.fill(&job, template, deadline).await,
+            Source::Html(_) | Source::Url(_) => Ok(job),
+        }
+    }
+
     pub(crate) fn is_ready(&self) -> bool {
         self.inner.pool.queue.ready() > 0 && !self.inner.pool.queue.is_draining()
     }
@@ -226,6 +234,15 @@ impl Farm {
 }
 
 impl Inner {
+    async fn fill(
+        &self,
+        job: &RenderJob,
+        template: &JinjaTemplate,
+        deadline: Instant,
+    ) -> Result<RenderJob, Refusal> {
+        timeout_at(deadline, self.filling.fill(job, template)).await.unwrap_or(Err(Refusal::Deadline))
+    }
+
     async fn render(
         &self,
         job: &RenderJob,
@@ -237,8 +254,7 @@ impl Inner {
         let job = match &job.source {
             Source::Jinja(template) => {
                 let _filling = progress.phases.enter(Phase::Fill);
-                let filling = timeout_at(deadline, self.filling.fill(job, template)).await;
-                filled = filling.unwrap_or(Err(Refusal::Deadline))?;
+                filled = self.fill(job, template, deadline).await?;
                 &filled
             }
             Source::Html(_) | Source::Url(_) => job,

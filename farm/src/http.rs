@@ -17,7 +17,7 @@ use std::{
 };
 
 use axum::{
-    Extension, Router,
+    Extension, Json, Router,
     body::Bytes,
     extract::{DefaultBodyLimit, FromRequest as _, Request, State, rejection::BytesRejection},
     http::{
@@ -85,6 +85,7 @@ impl Farm {
         let app = App { farm: self.clone(), token, ending, id };
         Router::new()
             .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
+            .route(wire::FILL_PATH, post(fill).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
             .route("/healthz", get(|| async { "alive\n" }))
             .route("/readyz", get(readiness))
             .route("/metrics", get(metrics))
@@ -92,7 +93,7 @@ impl Farm {
             .with_state(app)
     }
 
-    /// Serves the farm's HTTP API, `POST /v1/jobs` and `GET /metrics` with the bearer `token`, and `GET /healthz` and
+    /// Serves the farm's HTTP API, `POST /v1/jobs`, `POST /v1/fill` and `GET /metrics` with the bearer `token`, and `GET /healthz` and
     /// `GET /readyz` without, until `shutdown` completes and for 3 s more, then does what [`Farm::shutdown`]
     /// does; new jobs are refused meanwhile.
     ///
@@ -194,6 +195,23 @@ async fn render(
         Some(Err(refusal)) => line.refused(refusal),
         None => line.cancelled(),
     }
+}
+
+/// The job with its template filled, for a preview.
+async fn fill(State(app): State<App>, headers: HeaderMap, request: Request) -> Response {
+    if !app.accepts(&headers) {
+        return Refused(Refusal::Unauthorized).into_response();
+    }
+    let deadline = Instant::now() + time_left(&headers);
+    let filled = match timeout_at(deadline, read(request, &app)).await {
+        Ok(Ok(job)) => app.farm.fill(job, deadline).await,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "cannot read a job");
+            Err(Refusal::InvalidJob)
+        }
+        Err(_) => Err(Refusal::Deadline),
+    };
+    filled.map_or_else(|refusal| Refused(refusal).into_response(), |job| Json(job).into_response())
 }
 
 /// Why a body cannot be read. The text has the position of the error and nothing of the job's content.

@@ -2,6 +2,8 @@
 
 /// The path to which jobs are posted.
 pub const JOBS_PATH: &str = "/v1/jobs";
+/// The path to which jobs are posted whose templates are to be filled and not rendered.
+pub const FILL_PATH: &str = "/v1/fill";
 /// Header of every response of a farm: a random name of the process. A response without it is that of a proxy, or of a
 /// server that is no farm.
 pub const FARM_ID: &str = "x-platen-farm-id";
