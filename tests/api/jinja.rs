@@ -1,4 +1,4 @@
-//! Templates in Jinja: how they are saved, what the farm gets, and whether a failure counts.
+//! Templates in Jinja: how they are saved, what the farm gets, what it makes of them, and whether a failure counts.
 
 use platen_harness::client::ErrorBody;
 use platen_shared::{
@@ -13,6 +13,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("jinja/data_is_for_templates_in_jinja", only_in_jinja),
         Case::any_database("jinja/is_checked_when_it_is_saved", checked_when_saved),
         Case::own_server("jinja/the_farm_gets_the_values_as_they_are_spelled", sent_as_spelled),
+        Case::any_template("jinja/fills_pages_and_headers", fills_pages),
         Case::own_server("jinja/a_failure_is_given_back_and_a_limit_counts", counted),
     ]
 }
@@ -56,6 +57,41 @@ async fn sent_as_spelled(stage: Stage) -> Result<()> {
         .await?
         .file("application/pdf")?;
     ensure!(stand_in.app.operator.attempts(&account.id).await? == 2);
+    Ok(())
+}
+
+/// With a farm that renders, by the API and by `platen render`.
+async fn fills_pages(stage: Stage) -> Result<()> {
+    let service = stage.real_service().await?;
+    let account = service.operator.account(Quota::Of(2)).await?;
+    let html = "<title>{{ number }}</title>\n{% for item in items %}<p>{{ loop.index }}: {{ item.name }} \
+                {{ item.price | number(2, ',') }}</p>\n{% endfor %}<p>Sum {{ items | sum('price') }}, {{ n + 1 }}</p>";
+    let id = service.operator.jinja_template(&account.id, "t", html).await?;
+    let target = service.target(&account);
+    let data =
+        r#"{"number":"R-7","items":[{"name":"<b>A & B</b>","price":1234.5},{"name":"größe","price":0.1}]}"#;
+    let options = r#""format":"pdf","headerHtml":"<p>No. {{ number }}</p>","#;
+    let fields = |data: &str| format!("{options}\"variables\":{{\"n\":41}},\"data\":{data}");
+    let answer = target.post(TEMPLATE, body(&id, &fields(data))).send().await?;
+    let text = Pdf::parse(answer.file("application/pdf")?)?.text()?;
+    for expected in ["1: <b>A & B</b> 1,234.50", "2: größe 0.10", "Sum 1234.6, 42", "No. R-7"] {
+        ensure!(text.contains(expected), "{expected} is not in {text}");
+    }
+    let missing = fields(&data.replace("\"price\":0.1", "\"cost\":1"));
+    let answer = target.post(TEMPLATE, body(&id, &missing)).send().await?;
+    answer.error(400, "Template line 2: \"item.price\" is undefined")?;
+    ensure!(answer.rate_limit()?.left == 1, "a 400 was counted");
+    let endless = service
+        .operator
+        .jinja_template(
+            &account.id,
+            "e",
+            "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
+        )
+        .await?;
+    let answer = target.post(TEMPLATE, body(&endless, r#""data":{}"#)).send().await?;
+    answer.error(422, "The template takes more steps or memory to be filled than it may")?;
+    ensure!(answer.rate_limit()?.left == 0, "a 422 was not counted");
     Ok(())
 }
 
