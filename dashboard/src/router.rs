@@ -30,7 +30,8 @@ use spin_sdk::wasip3::{
 use crate::{csrf, form::Form, pages::Layout, throttle::Subject};
 use context::{Context, count_try};
 use handlers::{
-    audit, invites, keys, operator, people, playground, profile, requests, retention, sign_in, templates,
+    audit, fill, invites, keys, operator, people, playground, profile, requests, retention, sign_in,
+    templates,
 };
 use page_error::{PageError, PageResult};
 use report::report;
@@ -202,6 +203,7 @@ routes! {
         ["playground", "request"] => playground::request(context, form).await,
         ["playground", "request.json"] => playground::download(context, form).await,
         ["playground", "render"] => playground::render(context, form).await,
+        ["playground", "fill"] => fill::filled(context, form).await,
         ["playground", "template"] => templates::resume(context, None, form).await,
         ["people", "invite"] => people::invite(context, form).await,
         ["people", "invites", id, "revoke"] => people::revoke(context, id).await,

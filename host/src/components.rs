@@ -126,6 +126,8 @@ impl Settings {
                 ("deadline_ms", self.deadline_ms.to_string().into()),
             ]),
             Component::Dashboard => BTreeMap::from([
+                ("farm_url", self.farm_url.to_string().into()),
+                ("farm_token", self.farm_token.clone()),
                 ("session_idle_seconds", self.session_idle_seconds.to_string().into()),
                 ("session_seconds", self.session_seconds.to_string().into()),
                 (
@@ -158,6 +160,8 @@ pub(crate) fn unknown_variables() -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use secrecy::ExposeSecret as _;
     use toml::{Table, Value};
 
@@ -237,14 +241,13 @@ mod tests {
 
         let declared = take(&mut manifest, "variables");
         let settings = settings(&[]).unwrap();
-        let mut names = Vec::new();
+        let mut names = BTreeSet::new();
         for component in Component::ALL {
             let mut table = take(&mut components, component.id());
             let source = format!("target/wasm32-wasip2/component/platen_{}.wasm", component.id());
             assert_eq!(table.remove("source"), Some(Value::from(source)));
             assert_eq!(table.remove("sqlite_databases"), Some(list(&["default"])));
-            let hosts = (component == Component::Edge).then(|| list(&["{{ farm_url }}"]));
-            assert_eq!(table.remove("allowed_outbound_hosts"), hosts);
+            assert_eq!(table.remove("allowed_outbound_hosts"), Some(list(&["{{ farm_url }}"])));
             let given = take(&mut table, "variables");
             let own = settings.variables(component);
             assert!(given.keys().eq(own.keys()), "{given}");
@@ -268,7 +271,7 @@ mod tests {
                     .find(|variable| variable.name == format!("SPIN_VARIABLE_{}", name.to_ascii_uppercase()));
                 let documented = documented.map(|variable| variable.default.trim_matches('`'));
                 assert_eq!(documented, Some(default.unwrap_or_default()), "{name}");
-                names.push(name);
+                names.insert(name);
             }
             // What is left is for `spin build`.
             table.remove("build");

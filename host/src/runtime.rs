@@ -1,7 +1,7 @@
 //! Runs the components on Wasmtime.
 //!
 //! Invariant: a component gets WASI's clocks, randomness and output streams, its own variables, the
-//! database, and for the API HTTP to the farm: no files or sockets. Its environment has one variable,
+//! database, and HTTP to the farm: no files or sockets. Its environment has one variable,
 //! [`platen_shared::wire::QUEUES_STATEMENTS`].
 
 mod client;
@@ -101,7 +101,7 @@ pub(crate) fn load_components(
         let grants = Grants {
             id: component.id(),
             variables: settings.variables(component),
-            farm: (component == Component::Edge).then(|| settings.farm_url.clone()),
+            farm: Some(settings.farm_url.clone()),
             database: Some(database.clone()),
         };
         let file = component.file(directory)?;

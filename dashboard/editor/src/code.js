@@ -6,7 +6,8 @@ import { html } from "@codemirror/lang-html";
 import { json } from "@codemirror/lang-json";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
-import { EditorState } from "@codemirror/state";
+import { setDiagnostics } from "@codemirror/lint";
+import { Compartment, EditorState } from "@codemirror/state";
 import {
   drawSelection,
   EditorView,
@@ -16,6 +17,7 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { jinjaOf } from "./jinja.js";
 import { placeholderCompletion, placeholderHighlight } from "./placeholders.js";
 
 // Classes of the style sheet, which has the colours of both themes.
@@ -30,8 +32,9 @@ const highlight = HighlightStyle.define([
 
 const LANGUAGES = { html: () => html(), json: () => json(), css: () => css() };
 
-// Shows an editor with the text of `field`, and hides the field. `names` gives the placeholders that are completed.
-export function codeEditor(field, { language = "html", onChange = () => {}, names = null } = {}) {
+// Shows an editor with the text of `field`, and hides the field. `names` gives the placeholders that are completed, `values`
+// the sample values of a template in Jinja.
+export function codeEditor(field, { language = "html", onChange = () => {}, names = null, values = () => ({}) } = {}) {
   const label = document.querySelector(`label[for="${field.id}"]`);
   label.id ||= `${field.id}-label`;
   const attributes = { "aria-labelledby": label.id, "aria-multiline": "true", spellcheck: "false", tabindex: "0" };
@@ -41,6 +44,9 @@ export function codeEditor(field, { language = "html", onChange = () => {}, name
   // The same object each time: completions are told apart by their functions.
   const data = names === null ? [] : [{ autocomplete: placeholderCompletion(names) }];
   const placeholders = names === null ? [] : [placeholderHighlight, EditorState.languageData.of(() => data)];
+  const jinja = jinjaOf(values);
+  const extensionsOf = (name) => (name === "jinja" ? jinja : [LANGUAGES[name](), placeholders]);
+  const current = new Compartment();
   const view = new EditorView({
     doc: field.value,
     extensions: [
@@ -56,8 +62,7 @@ export function codeEditor(field, { language = "html", onChange = () => {}, name
       search({ top: true }),
       highlightSelectionMatches(),
       syntaxHighlighting(highlight),
-      LANGUAGES[language](),
-      placeholders,
+      current.of(extensionsOf(language)),
       EditorState.readOnly.of(field.readOnly),
       EditorView.contentAttributes.of(attributes),
       EditorView.cspNonce.of(document.querySelector("meta[name=style-nonce]")?.content ?? ""),
@@ -90,6 +95,15 @@ export function codeEditor(field, { language = "html", onChange = () => {}, name
     // Writes the text into the field, which the form sends.
     toField() {
       field.value = text();
+    },
+    set language(name) {
+      view.dispatch({ effects: current.reconfigure(extensionsOf(name)) });
+    },
+    // Marks a line (from 1) with what is wrong in it; null marks none.
+    showError(error) {
+      const line = error && view.state.doc.line(Math.min(Math.max(error.line, 1), view.state.doc.lines));
+      const marks = error ? [{ from: line.from, to: line.to, severity: "error", message: error.message }] : [];
+      view.dispatch(setDiagnostics(view.state, marks));
     },
     focus: () => view.focus(),
   };

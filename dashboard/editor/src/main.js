@@ -1,6 +1,6 @@
 import { codeEditor } from "./code.js";
 import { layoutOf } from "./layout.js";
-import { requestPanel } from "./panel.js";
+import { ask, requestPanel } from "./panel.js";
 import { filled } from "./placeholders.js";
 import { playgroundPage } from "./playground.js";
 import { preview } from "./preview.js";
@@ -21,9 +21,22 @@ if (form) {
 const frame = document.querySelector("iframe[data-version]");
 if (frame) {
   const [options, papers, samples] = ["options", "papers", "samples"].map((name) => JSON.parse(frame.dataset[name]));
-  const fill = (text) => filled(text, (name) => samples[name] ?? "");
-  const show = preview(frame, `preview ${frame.dataset.version}`, () => layoutOf(options, papers, fill));
-  show(fill(document.getElementById("markup").value));
+  const key = `preview ${frame.dataset.version}`;
+  const html = document.getElementById("markup").value;
+  if (frame.dataset.language === "jinja") {
+    let texts = {};
+    const show = preview(frame, key, () => layoutOf({ ...options, ...texts }, papers));
+    const form_token = document.querySelector("[name=form_token]").value;
+    const entered = { ...options, html, language: "jinja", sampleData: frame.dataset.samples, form_token };
+    ask("fill", new URLSearchParams(entered)).then((answer) => {
+      texts = answer;
+      show(answer.html ?? null);
+    });
+  } else {
+    const fill = (text) => filled(text, (name) => samples[name] ?? "");
+    const show = preview(frame, key, () => layoutOf(options, papers, fill));
+    show(fill(html));
+  }
 }
 
 for (const field of document.querySelectorAll("textarea[data-code]"))

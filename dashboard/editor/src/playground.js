@@ -49,11 +49,37 @@ export function playgroundPage(form) {
     }
   }
   const fill = (text) => (source() === "template" ? filled(text, (name) => String(variables?.[name] ?? "")) : text);
-  const show =
-    frame === null ? () => {} : preview(frame, "preview playground", () => layoutOf(options.effective(), papers, fill));
+  // What a farm has filled, if the template is in Jinja.
+  let texts = {};
+  const isJinja = () => source() === "template" && template.language === "jinja";
+  const layout = () =>
+    isJinja() ? layoutOf({ ...options.effective(), ...texts }, papers) : layoutOf(options.effective(), papers, fill);
+  const show = frame === null ? () => {} : preview(frame, "preview playground", layout);
+  async function showJinja() {
+    const number = last;
+    let sampleData = valueOf(form.elements.data) || "{}";
+    // Together they are the values. The text of `data` alone keeps the digits of numbers.
+    if (Object.keys(variables ?? {}).length > 0) {
+      try {
+        sampleData = JSON.stringify({ ...JSON.parse(sampleData), ...variables });
+      } catch {
+        // The text is being typed.
+      }
+    }
+    const form_token = form.elements.form_token.value;
+    const entered = { ...options.effective(), html: template.html, language: "jinja", sampleData, form_token };
+    const answer = await ask("fill", new URLSearchParams(entered)).catch(() => ({ error: "" }));
+    if (number !== last) return;
+    texts = answer;
+    show(answer.html ?? null);
+    if (answer.error) showStatus(answer.error, true);
+  }
   function showPreview() {
     readVariables();
-    show({ html: () => valueOf(form.elements.html), url: () => null, template: () => fill(template.html) }[source()]());
+    if (isJinja()) return showJinja();
+    return show(
+      { html: () => valueOf(form.elements.html), url: () => null, template: () => fill(template.html) }[source()](),
+    );
   }
 
   // Reading a long text takes too long for each typed character.

@@ -12,15 +12,31 @@ export function templatePage(form) {
   const element = (id) => document.getElementById(id);
   const samples = sampleFields(element("samples"), element("no-samples"));
   const names = () => [...new Set([...placeholderNames(editor.text), ...samples.names()])];
-  const editor = codeEditor(element("html"), { onChange: changed, names });
+  const language = element("language");
+  const isJinja = () => language.value === "jinja";
+  const sampleData = codeEditor(element("sample-data"), { language: "json", onChange: changed });
+  let values = {};
+  const editor = codeEditor(element("html"), {
+    language: isJinja() ? "jinja" : "html",
+    onChange: changed,
+    names,
+    values: () => values,
+  });
+  language.addEventListener("change", () => {
+    editor.language = isJinja() ? "jinja" : "html";
+    editor.showError(null);
+  });
   const options = optionControls(form, { onChange: changed });
   const template = form.dataset.template;
 
   const frame = element("preview");
   const papers = JSON.parse(frame?.dataset.papers ?? "{}");
   const fill = (text) => filled(text, samples.value);
-  const show =
-    frame === null ? () => {} : preview(frame, `preview ${template}`, () => layoutOf(options.values(), papers, fill));
+  // What a farm has filled, if the template is in Jinja.
+  let texts = {};
+  const layout = () =>
+    isJinja() ? layoutOf({ ...options.values(), ...texts }, papers) : layoutOf(options.values(), papers, fill);
+  const show = frame === null ? () => {} : preview(frame, `preview ${template}`, layout);
   // Some options have placeholders too.
   function placeholders() {
     const values = options.values();
@@ -29,8 +45,30 @@ export function templatePage(form) {
   }
   function refresh() {
     editor.toField();
+    if (isJinja()) return refreshJinja();
     samples.show(placeholders());
-    show(fill(editor.text));
+    return show(fill(editor.text));
+  }
+
+  let lastFill = 0;
+  async function refreshJinja() {
+    lastFill += 1;
+    const number = lastFill;
+    sampleData.toField();
+    try {
+      values = JSON.parse(sampleData.text);
+    } catch {
+      // The text is being typed.
+    }
+    options.toFields();
+    const answer = await ask("fill", new URLSearchParams(new FormData(form))).catch(() => ({ error: "" }));
+    if (number !== lastFill || !isJinja()) return;
+    const { error, line, field } = answer;
+    editor.showError(error && line && !field ? { line, message: error } : null);
+    if (error !== undefined) return showStatus(error, true);
+    clearError();
+    texts = answer;
+    show(answer.html);
   }
 
   // Options are checked as those of a request, whose rules they have.
@@ -98,6 +136,7 @@ export function templatePage(form) {
       return;
     }
     editor.toField();
+    sampleData.toField();
     options.toFields();
     clearTimeout(timer);
     isDirty = false;
@@ -111,6 +150,8 @@ export function templatePage(form) {
     html: editor.text,
     options: options.values(),
     samples: samples.values(),
+    language: language.value,
+    sampleData: sampleData.text,
     revision: revision?.value ?? "",
     at: Date.now(),
   });
@@ -129,6 +170,8 @@ export function templatePage(form) {
     const isSame =
       draft.name === now.name &&
       draft.html === now.html &&
+      draft.language === now.language &&
+      draft.sampleData === now.sampleData &&
       hasAll(draft.options, now.options) &&
       hasAll(draft.samples, now.samples);
     if (isSame) return deleteDraft(key);
@@ -138,6 +181,9 @@ export function templatePage(form) {
       `This browser has an unsaved draft of ${new Date(draft.at).toLocaleString()}${older}.`;
     element("draft-restore").addEventListener("click", () => {
       element("name").value = draft.name;
+      language.value = draft.language;
+      language.dispatchEvent(new Event("change"));
+      sampleData.text = draft.sampleData;
       editor.text = draft.html;
       options.set(draft.options);
       samples.set(draft.samples);

@@ -5,6 +5,7 @@
 
 pub(super) mod audit;
 mod export;
+pub(super) mod fill;
 pub(super) mod invites;
 pub(super) mod keys;
 pub(super) mod operator;

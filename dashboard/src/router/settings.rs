@@ -2,10 +2,15 @@
 
 use std::sync::OnceLock;
 
-use platen_spin::platform::{self, Unreadable, variable};
+use platen_spin::{
+    farm::{Farm, InvalidFarm},
+    platform::{self, Unreadable, variable},
+};
 use platen_statements::sessions::Lifetimes;
 
 pub(super) struct Settings {
+    /// It fills templates for previews.
+    pub(super) farm: Farm,
     pub(super) lifetimes: Lifetimes,
     /// The header in which a trusted reverse proxy passes the client's address.
     pub(super) client_address_header: Option<String>,
@@ -18,6 +23,8 @@ pub(super) struct Settings {
 pub(super) enum SettingsError {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
+    #[error(transparent)]
+    Farm(#[from] InvalidFarm),
     #[error("the Spin variable {0} must be a whole number of seconds, 1 or more")]
     Seconds(&'static str),
 }
@@ -39,6 +46,7 @@ impl Settings {
         };
         let header = variable("client_address_header").await?;
         let docs_url = variable("docs_url").await?;
-        Ok(Self { lifetimes, docs_url, client_address_header: (!header.is_empty()).then_some(header) })
+        let farm = Farm::read().await?;
+        Ok(Self { farm, lifetimes, docs_url, client_address_header: (!header.is_empty()).then_some(header) })
     }
 }

@@ -1,6 +1,6 @@
 //! The code editor of templates, in a real browser.
 
-use super::support::{accept_invite, new_email};
+use super::support::{accept_invite, choose, new_email};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -9,6 +9,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/editor/a_large_template_is_as_fast_as_a_small_one", large),
         Case::any_database("dashboard/editor/sample_values_as_json", samples),
         Case::any_database("dashboard/editor/names_of_any_script_and_foreign_tags", foreign),
+        Case::any_server("dashboard/editor/a_template_in_jinja_is_shown_as_a_farm_fills_it", jinja),
     ]
 }
 
@@ -176,4 +177,61 @@ async fn samples(stage: Stage) -> Result<()> {
     ensure!(page.value("#sample-a").await? == "two", "the value of a");
     ensure!(page.value("#sample-b").await? == "3", "the value of b");
     Ok(())
+}
+
+async fn jinja(stage: Stage) -> Result<()> {
+    let app = &*stage.real_service().await?;
+    let page = Browser::start().await?.page().await?;
+    new_template(app, &page).await?;
+    page.fill("#name", "Rows").await?;
+    choose(&page, "language", "jinja").await?;
+    page.fill(
+        "#html",
+        "<p>\n{% for item in items %}{{ item.name }} {{ item.price | number(2) }};{% endfor %}",
+    )
+    .await?;
+    page.fill(
+        "#sample-data",
+        r#"{ "items": [{ "name": "A & B", "price": 10.5 }, { "name": "C", "price": 7 }] }"#,
+    )
+    .await?;
+    page.frames_show("A & B 10.50;C 7.00;").await?;
+    page.wait("document.querySelector('#html-editor .tok-keyword')").await?;
+
+    // What is wrong is told at its line, while one types and when one saves.
+    let is_marked = |line: u32| {
+        format!(
+            "document.querySelectorAll('#html-editor .cm-line')[{}].querySelector('.cm-lintRange-error')",
+            line - 1
+        )
+    };
+    page.fill("#html", "<p>\n{{ items[0].nmae }}").await?;
+    page.shows("Template line 2: \"items[0].nmae\" is undefined").await?;
+    page.wait(&is_marked(2)).await?;
+    page.fill("#html", "<p>\n\n{% for %}").await?;
+    page.shows("Template line 3: ").await?;
+    page.press("Create template").await?.shows("line 3").await?;
+    // The farm ends a template that does not end.
+    let endless = "{% set ns = namespace(x=[1, 2]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}";
+    page.fill("#html", endless).await?;
+    page.shows("than it may").await?;
+
+    page.fill("#html", "<p>{{ items | length }} items").await?;
+    page.frames_show("2 items").await?;
+    ensure!(page.eval("document.querySelector('.cm-lintRange-error')").await?.is_null());
+    page.press("Create template").await?.shows("Template created.").await?;
+    page.frames_show("2 items").await?;
+    ensure!(page.value("#language").await? == "jinja");
+    let path = page.text("location.pathname").await?;
+    let id = path.rsplit('/').next().context("an id")?;
+    page.go(&format!("{}/dashboard/playground?template={id}", app.base_url)).await?;
+    page.frames_show("2 items").await?;
+    page.go(&format!("{}{path}", app.base_url)).await?;
+    page.fill("#html", "<p>{{ items | length }} rows").await?;
+    page.press("Save").await?.shows("Template saved.").await?;
+    page.go(&format!("{}{path}/versions/1", app.base_url)).await?;
+    page.frames_show("2 items").await?;
+    // None of this was an attempt.
+    page.go(&format!("{}/dashboard/requests", app.base_url)).await?;
+    page.shows("No requests in the last 30 days.").await
 }

@@ -90,6 +90,7 @@ pub(crate) async fn template(context: &Context<'_>) -> PageResult {
     let template = account.template_content(id.as_str()).await?.ok_or(PageError::NotFound)?;
     let mut json = json!({
         "html": template.html,
+        "language": template.template.language.name(),
         "options": text::texts_of_options(&template.template.options),
     });
     let (field, values) = samples(&template);

@@ -226,7 +226,7 @@ fn gone(context: &Context<'_>, form: &Form) -> PageResult {
 }
 
 /// What was entered into the editor.
-fn entered(form: &Form) -> EditorForm {
+pub(super) fn entered(form: &Form) -> EditorForm {
     let revision = form.get("revision").and_then(|revision| revision.parse().ok());
     let is_option = |name: &str| {
         let field = name.split('.').next();
