@@ -4,6 +4,7 @@
 //! until its page is closed or reset. No page starts that cannot end by the deadline.
 
 use std::{
+    borrow::Cow,
     fmt,
     sync::{Arc, Weak},
     time::Duration,
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use platen_program::{MetricsRegistry, error_chain};
 use platen_shared::{
     format::OutputFormat,
-    job::{JinjaTemplate, RenderJob, Source},
+    job::{RenderJob, Source},
     page_report::PageReport,
     refusal::{PageText, Refusal},
 };
@@ -29,7 +30,7 @@ use crate::{
     fill::Filling,
     folder::Folder,
     job_progress::{JobProgress, Phase, Phases},
-    metrics::{self, Metrics},
+    metrics::{self, Metrics, OutcomeGuard},
     pool::{Lease, PageRequest, Pool, has_time},
     render::{self, Clock, Site},
 };
@@ -211,11 +212,8 @@ impl Farm {
     }
 
     /// The job with its template filled.
-    pub(crate) async fn fill(&self, job: RenderJob, deadline: Instant) -> Result<RenderJob, Refusal> {
-        match &job.source {
-            Source::Jinja(template) => self.inner.fill(&job, template, deadline).await,
-            Source::Html(_) | Source::Url(_) => Ok(job),
-        }
+    pub(crate) async fn fill(&self, job: &RenderJob, deadline: Instant) -> Result<RenderJob, Refusal> {
+        self.inner.filled(job, deadline).await.map(Cow::into_owned)
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -234,13 +232,11 @@ impl Farm {
 }
 
 impl Inner {
-    async fn fill(
-        &self,
-        job: &RenderJob,
-        template: &JinjaTemplate,
-        deadline: Instant,
-    ) -> Result<RenderJob, Refusal> {
-        timeout_at(deadline, self.filling.fill(job, template)).await.unwrap_or(Err(Refusal::Deadline))
+    /// The job without a template.
+    async fn filled<'j>(&self, job: &'j RenderJob, deadline: Instant) -> Result<Cow<'j, RenderJob>, Refusal> {
+        let Source::Jinja(template) = &job.source else { return Ok(Cow::Borrowed(job)) };
+        let filled = timeout_at(deadline, self.filling.fill(job, template)).await;
+        filled.unwrap_or(Err(Refusal::Deadline)).map(Cow::Owned)
     }
 
     async fn render(
@@ -250,15 +246,10 @@ impl Inner {
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refusal> {
-        let filled;
-        let job = match &job.source {
-            Source::Jinja(template) => {
-                let _filling = progress.phases.enter(Phase::Fill);
-                filled = self.fill(job, template, deadline).await?;
-                &filled
-            }
-            Source::Html(_) | Source::Url(_) => job,
-        };
+        let is_template = matches!(job.source, Source::Jinja(_));
+        let filling = is_template.then(|| progress.phases.enter(Phase::Fill));
+        let job = &*self.filled(job, deadline).await?;
+        drop(filling);
         let request = PageRequest::new(job, render::may_reuse_page(job));
         let queueing = progress.phases.enter(Phase::Queue);
         let lease = self.pool.queue.lease(request.clone(), deadline).await?;
@@ -348,20 +339,4 @@ impl Inner {
 struct Document<'a> {
     job: &'a RenderJob,
     site: Option<Site<'a>>,
-}
-
-/// Counts a job when it ends, also when its future is dropped because the client disconnected.
-struct OutcomeGuard<'a> {
-    metrics: &'a Metrics,
-    outcome: &'static str,
-    phases: &'a Phases,
-}
-
-impl Drop for OutcomeGuard<'_> {
-    fn drop(&mut self) {
-        self.metrics.jobs.of(self.outcome).inc();
-        for (phase, time) in self.phases.times() {
-            self.metrics.phase_seconds.of(phase).observe(time.as_secs_f64());
-        }
-    }
 }

@@ -204,7 +204,7 @@ async fn fill(State(app): State<App>, headers: HeaderMap, request: Request) -> R
     }
     let deadline = Instant::now() + time_left(&headers);
     let filled = match timeout_at(deadline, read(request, &app)).await {
-        Ok(Ok(job)) => app.farm.fill(job, deadline).await,
+        Ok(Ok(job)) => app.farm.fill(&job, deadline).await,
         Ok(Err(error)) => {
             tracing::warn!(%error, "cannot read a job");
             Err(Refusal::InvalidJob)

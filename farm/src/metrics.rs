@@ -12,7 +12,7 @@ use prometheus_client::{
 };
 use strum::{EnumIter, IntoEnumIterator as _, IntoStaticStr, VariantNames as _};
 
-use crate::job_progress::Phase;
+use crate::job_progress::{Phase, Phases};
 
 pub(crate) const PREFIX: &str = "platen_farm";
 
@@ -245,6 +245,22 @@ impl PoolState {
         }
         let help = "Time for which the job has waited that waits longest; 0 if none waits.";
         gauge("queue_age_seconds", help, &ConstGauge::new(self.longest_wait.as_secs_f64()))
+    }
+}
+
+/// Counts a job when it ends, also when its future is dropped because the client disconnected.
+pub(crate) struct OutcomeGuard<'a> {
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) outcome: &'static str,
+    pub(crate) phases: &'a Phases,
+}
+
+impl Drop for OutcomeGuard<'_> {
+    fn drop(&mut self) {
+        self.metrics.jobs.of(self.outcome).inc();
+        for (phase, time) in self.phases.times() {
+            self.metrics.phase_seconds.of(phase).observe(time.as_secs_f64());
+        }
     }
 }
 
