@@ -17,7 +17,7 @@ use crate::support::{Shared, green_if, paged, pdf_of, small};
 tests! {
     "an invoice from a template is the page written by hand" => invoice::by_hand,
     "headers and footers of a template are filled" => headers,
-    "a template that fails is told with its line" => failures,
+    "a template that fails has an error with its line" => failures,
     "a template has the largest data and the largest text" => large,
     "a hostile template ends within its CPU time" => hostile::limits,
     "jobs are rendered beside hostile templates" => hostile::neighbours,

@@ -198,7 +198,7 @@ async fn jinja(stage: Stage) -> Result<()> {
     page.frames_show("A & B 10.50;C 7.00;").await?;
     page.wait("document.querySelector('#html-editor .tok-keyword')").await?;
 
-    // What is wrong is told at its line, while one types and when one saves.
+    // An error is shown at its line, while one types and when one saves.
     let is_marked = |line: u32| {
         format!(
             "document.querySelectorAll('#html-editor .cm-line')[{}].querySelector('.cm-lintRange-error')",
