@@ -5,6 +5,7 @@
 //! order of the contract; rules that concern several fields.
 
 mod assets;
+mod field_group;
 mod field_kind;
 mod field_name;
 mod field_spec;
@@ -30,6 +31,7 @@ use crate::{
     url_rule::InvalidUrl,
 };
 
+pub use field_group::FieldGroup;
 pub use field_kind::FieldKind;
 pub use field_name::{FieldName, FieldPath};
 pub use field_spec::FieldSpec;

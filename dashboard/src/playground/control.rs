@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use platen_shared::{
     format::OutputFormat,
-    request::{FieldKind, FieldName, FieldSpec, Formats},
+    request::{FieldGroup, FieldKind, FieldName, FieldSpec, Formats},
 };
 use serde_json::json;
 
@@ -18,8 +18,8 @@ use crate::form::Form;
 /// Controls of related options.
 #[derive(Debug)]
 pub(crate) struct Group {
-    pub(crate) title: &'static str,
-    /// Whether it is shown open: the first one, and the one with an error.
+    pub(crate) title: FieldGroup,
+    /// Whether it is shown open: that of the file, and the one with an error.
     pub(crate) is_open: bool,
     pub(crate) controls: Vec<Control>,
 }
@@ -163,20 +163,13 @@ pub(crate) fn groups(
     form: &Form,
     problem: Option<&Problem>,
 ) -> Vec<Group> {
-    let titles = ["File", "Page and viewport", "Image", "PDF"];
-    let mut groups: Vec<Group> = titles
-        .map(|title| Group { title, is_open: title == titles[0], controls: Vec::new() })
-        .into_iter()
-        .collect();
-    for field in options {
-        let group = match (field, field.spec().formats) {
-            (FieldName::Format | FieldName::FileName, _) => 0,
-            (_, Formats::All) => 1,
-            (_, Formats::Pdf) => 3,
-            _ => 2,
-        };
-        groups[group].controls.push(control(field, form, problem));
-    }
+    let options: Vec<FieldName> = options.collect();
+    let group = |title: FieldGroup| {
+        let fields = options.iter().filter(|field| field.group() == title);
+        let controls: Vec<Control> = fields.map(|field| control(*field, form, problem)).collect();
+        (!controls.is_empty()).then_some(Group { title, is_open: title == FieldGroup::File, controls })
+    };
+    let mut groups: Vec<Group> = FieldGroup::all().filter_map(group).collect();
     for group in &mut groups {
         group.is_open |= group.controls.iter().any(Control::has_error);
     }
