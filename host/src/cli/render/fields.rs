@@ -32,14 +32,18 @@ impl Fields {
 
     fn argument(name: FieldName) -> Arg {
         let spec = name.spec();
-        let help = spec.description.trim_end_matches('.').replace('`', "");
+        let help = help(spec.description);
         let help = match spec.default {
             Some(default) if spec.kind != FieldKind::Boolean => {
                 format!("{help} [default: {}]", default.trim_matches('"'))
             }
             _ => help,
         };
-        let argument = Arg::new(name.as_str()).long(option(name)).help(help).allow_hyphen_values(true);
+        let argument = Arg::new(name.as_str())
+            .long(option(name))
+            .help(help)
+            .help_heading(name.group().to_string())
+            .allow_hyphen_values(true);
         match spec.kind {
             FieldKind::Boolean => argument
                 .num_args(0..=1)
@@ -118,6 +122,24 @@ impl Fields {
         };
         Ok(to_raw_value(&value)?)
     }
+}
+
+/// A description in the words of the command line: options instead of fields, no status codes, and not what a response
+/// says in its headers.
+fn help(description: &str) -> String {
+    let sentences = description.split_inclusive(". ").filter(|sentence| !sentence.contains("`x-page-"));
+    let text: String = sentences.collect();
+    let words = text.split('`').enumerate().map(|(index, part)| {
+        let (field, value) = part.split_once(": ").map_or((part, ""), |(field, value)| (field, value));
+        match Fields::names().find(|name| index % 2 == 1 && name.as_str() == field) {
+            Some(name) if value.is_empty() => format!("--{}", option(name)),
+            Some(name) => format!("--{}={value}", option(name)),
+            None => part.to_owned(),
+        }
+    });
+    let text: String = words.collect();
+    let text = text.replace("What makes the request a 422", "What makes the command fail");
+    text.replace("a 422", "an error").trim_end().trim_end_matches('.').to_owned()
 }
 
 /// The name of a field in kebab-case.
