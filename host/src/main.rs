@@ -18,9 +18,21 @@ use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use platen_program::startup;
 
+/// What follows the options in the help.
+const EXAMPLES: &str = "\
+Examples:
+  platen render page.html -o page.pdf
+      Renders a page with the files of its folder, without a server
+  platen up
+      Starts the server at http://127.0.0.1:3000, with the documents at /docs and the dashboard at /dashboard
+  platen key create --account default
+      Creates an API key
+
+platen COMMAND --help has the options of a command, -h one line each.";
+
 /// Renders HTML, URLs and templates to PNG, WebP, JPEG and PDF.
 #[derive(Debug, Parser)]
-#[command(name = "platen", version)]
+#[command(name = "platen", version, after_help = EXAMPLES)]
 struct Platen {
     #[command(flatten)]
     log: startup::LogArgs,

@@ -43,6 +43,7 @@ use crate::{
 
 /// Options of the log, which is written to standard error.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Log")]
 pub struct LogArgs {
     /// Which log lines to write, such as warn or platen=debug [default: info for a server, warn for
     /// other commands]
