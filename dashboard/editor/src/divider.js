@@ -1,5 +1,5 @@
 // The divider between the form and the panes beside it. Its place is kept in the browser.
-import { stored } from "./stored.js";
+import { stored } from "./storage.js";
 
 const KEY = "divider";
 const [FIRST, LAST, STEP] = [25, 75, 5];

@@ -1,7 +1,5 @@
 import { codeEditor } from "./code.js";
-import { layoutOf } from "./layout.js";
-import { ask, requestPanel } from "./panel.js";
-import { filled } from "./placeholders.js";
+import { requestPanel } from "./panel.js";
 import { playgroundPage } from "./playground.js";
 import { preview } from "./preview.js";
 import { paneTabs } from "./tabs.js";
@@ -20,23 +18,12 @@ if (form) {
 // The preview of an earlier version.
 const frame = document.querySelector("iframe[data-version]");
 if (frame) {
-  const [options, papers, samples] = ["options", "papers", "samples"].map((name) => JSON.parse(frame.dataset[name]));
-  const key = `preview ${frame.dataset.version}`;
+  const { version, language, samples } = frame.dataset;
+  const options = JSON.parse(frame.dataset.options);
+  const values = JSON.parse(samples);
   const html = document.getElementById("markup").value;
-  if (frame.dataset.language === "jinja") {
-    let texts = {};
-    const show = preview(frame, key, () => layoutOf({ ...options, ...texts }, papers));
-    const form_token = document.querySelector("[name=form_token]").value;
-    const entered = { ...options, html, language: "jinja", sampleData: frame.dataset.samples, form_token };
-    ask("fill", new URLSearchParams(entered)).then((answer) => {
-      texts = answer;
-      show(answer.html ?? null);
-    });
-  } else {
-    const fill = (text) => filled(text, (name) => samples[name] ?? "");
-    const show = preview(frame, key, () => layoutOf(options, papers, fill));
-    show(fill(html));
-  }
+  const filling = language === "jinja" ? { data: samples } : { value: (name) => values[name] ?? "" };
+  preview(frame, `preview ${version}`)({ html, options, ...filling });
 }
 
 for (const field of document.querySelectorAll("textarea[data-code]"))

@@ -1,9 +1,7 @@
 // The page of the playground: what is entered is kept, and shown as a request and in the preview.
 import { asLink, fromLink } from "./link.js";
-import { layoutOf } from "./layout.js";
 import { optionControls } from "./options.js";
 import { ask, clearError, requestPanel, showRequest, showStatus } from "./panel.js";
-import { filled } from "./placeholders.js";
 import { preview } from "./preview.js";
 /* global withDrafts */
 
@@ -37,49 +35,34 @@ export function playgroundPage(form) {
   }
 
   // The preview.
-  const frame = element("preview");
-  const papers = JSON.parse(frame?.dataset.papers ?? "{}");
+  const show = preview(element("preview"), "preview playground");
   let template = { html: "", options: {}, variables: "" };
+  // Together they are the values of a template in Jinja. The text of `data` alone keeps the digits of numbers.
+  function dataWith(variables) {
+    const text = valueOf(form.elements.data) || "{}";
+    if (Object.keys(variables ?? {}).length === 0) return text;
+    try {
+      return JSON.stringify({ ...JSON.parse(text), ...variables });
+    } catch {
+      // The text is being typed.
+      return text;
+    }
+  }
   let variables = {};
-  function readVariables() {
+  async function showPreview() {
+    const page = { html: valueOf(form.elements.html), options: options.effective() };
+    if (source() !== "template") return show(source() === "url" ? null : page);
     try {
       variables = JSON.parse(valueOf(form.elements.variables) || "{}");
     } catch {
       // The text is being typed.
     }
-  }
-  const fill = (text) => (source() === "template" ? filled(text, (name) => String(variables?.[name] ?? "")) : text);
-  // What a farm has filled, if the template is in Jinja.
-  let texts = {};
-  const isJinja = () => source() === "template" && template.language === "jinja";
-  const layout = () =>
-    isJinja() ? layoutOf({ ...options.effective(), ...texts }, papers) : layoutOf(options.effective(), papers, fill);
-  const show = frame === null ? () => {} : preview(frame, "preview playground", layout);
-  async function showJinja() {
-    const number = last;
-    let sampleData = valueOf(form.elements.data) || "{}";
-    // Together they are the values. The text of `data` alone keeps the digits of numbers.
-    if (Object.keys(variables ?? {}).length > 0) {
-      try {
-        sampleData = JSON.stringify({ ...JSON.parse(sampleData), ...variables });
-      } catch {
-        // The text is being typed.
-      }
-    }
-    const form_token = form.elements.form_token.value;
-    const entered = { ...options.effective(), html: template.html, language: "jinja", sampleData, form_token };
-    const answer = await ask("fill", new URLSearchParams(entered)).catch(() => ({ error: "" }));
-    if (number !== last) return;
-    texts = answer;
-    show(answer.html ?? null);
+    const isJinja = template.language === "jinja";
+    const filling = isJinja ? { data: dataWith(variables) } : { value: (name) => String(variables?.[name] ?? "") };
+    const answer = await show({ ...page, html: template.html, ...filling });
+    if (answer?.error === undefined) return undefined;
     if (answer.error) showStatus(answer.error, true);
-  }
-  function showPreview() {
-    readVariables();
-    if (isJinja()) return showJinja();
-    return show(
-      { html: () => valueOf(form.elements.html), url: () => null, template: () => fill(template.html) }[source()](),
-    );
+    return show(null);
   }
 
   // Reading a long text takes too long for each typed character.

@@ -1,14 +1,45 @@
 // The preview: a frame of another origin that shows markup without running its scripts.
-import { stored } from "./stored.js";
+import { layoutOf } from "./layout.js";
+import { ask } from "./panel.js";
+import { filled } from "./placeholders.js";
+import { stored } from "./storage.js";
 
 // Limit of the height of a frame, in CSS pixels. What is longer is scrolled in it.
 const MAX_HEIGHT = 100_000;
+
+// A preview in place of `first`, which is null if there is none. The result shows a page: its `html`, the `options` of the
+// request, and for a template either `value`, which gives the value of a placeholder, or `data`, the JSON text with which a farm
+// fills a template in Jinja. It gives the farm's answer, whose `error` says why nothing else is shown, and null if another
+// page was shown meanwhile. A page that is null is none.
+export function preview(first, key) {
+  const papers = JSON.parse(first?.dataset.papers ?? "{}");
+  let layout = null;
+  const show = first === null ? () => {} : frames(first, key, () => layout);
+  let last = 0;
+  return async (page) => {
+    last += 1;
+    const number = last;
+    const { html = null, options = {}, value = null, data = null } = page ?? {};
+    let answer = {};
+    if (data !== null) {
+      const form_token = document.querySelector("[name=form_token]").value;
+      const entered = new URLSearchParams({ ...options, html, language: "jinja", sampleData: data, form_token });
+      answer = await ask("fill", entered).catch(() => ({ error: "" }));
+      if (number !== last) return null;
+      if (answer.error !== undefined) return answer;
+    }
+    const fill = (text) => (value === null || text === null ? text : filled(text, value));
+    layout = layoutOf({ ...options, ...answer }, papers, fill);
+    show(answer.html ?? fill(html));
+    return answer;
+  };
+}
 
 // Shows pages in copies of `first`: the next one is loaded behind the one that is shown, and takes its place when it is
 // laid out. While a page is laid out, a mark is stored under `key`. If the browser had to end this page, the mark is still
 // there at the next visit, and the preview waits to be asked. `layout` gives what `layoutOf` does. The result shows
 // markup; null for none.
-export function preview(first, key, layout) {
+function frames(first, key, layout) {
   const element = (id) => document.getElementById(id);
   const box = document.createElement("div");
   box.className = "preview-box";
@@ -17,6 +48,8 @@ export function preview(first, key, layout) {
   box.setAttribute("aria-label", first.title);
   const sheet = document.createElement("div");
   box.append(sheet);
+  // Until there is a page.
+  box.hidden = true;
   first.replaceWith(box);
   let isOn = stored((storage) => storage.getItem(key)) === null;
   let markup = null;

@@ -1,12 +1,11 @@
 // The page of a template: editor, sample values, live preview, draft, save.
 import { codeEditor } from "./code.js";
-import { deleteDraft, getDraft, putDraft } from "./drafts.js";
-import { layoutOf } from "./layout.js";
 import { optionControls } from "./options.js";
 import { ask, clearError, showStatus } from "./panel.js";
-import { filled, placeholderNames } from "./placeholders.js";
+import { placeholderNames } from "./placeholders.js";
 import { preview } from "./preview.js";
 import { parsedSamples, sampleFields } from "./samples.js";
+import { deleteDraft, getDraft, putDraft } from "./storage.js";
 
 export function templatePage(form) {
   const element = (id) => document.getElementById(id);
@@ -29,14 +28,7 @@ export function templatePage(form) {
   const options = optionControls(form, { onChange: changed });
   const template = form.dataset.template;
 
-  const frame = element("preview");
-  const papers = JSON.parse(frame?.dataset.papers ?? "{}");
-  const fill = (text) => filled(text, samples.value);
-  // What a farm has filled, if the template is in Jinja.
-  let texts = {};
-  const layout = () =>
-    isJinja() ? layoutOf({ ...options.values(), ...texts }, papers) : layoutOf(options.values(), papers, fill);
-  const show = frame === null ? () => {} : preview(frame, `preview ${template}`, layout);
+  const show = preview(element("preview"), `preview ${template}`);
   // Some options have placeholders too.
   function placeholders() {
     const values = options.values();
@@ -47,28 +39,21 @@ export function templatePage(form) {
     editor.toField();
     if (isJinja()) return refreshJinja();
     samples.show(placeholders());
-    return show(fill(editor.text));
+    return show({ html: editor.text, options: options.values(), value: samples.value });
   }
 
-  let lastFill = 0;
   async function refreshJinja() {
-    lastFill += 1;
-    const number = lastFill;
-    sampleData.toField();
     try {
       values = JSON.parse(sampleData.text);
     } catch {
       // The text is being typed.
     }
-    options.toFields();
-    const answer = await ask("fill", new URLSearchParams(new FormData(form))).catch(() => ({ error: "" }));
-    if (number !== lastFill || !isJinja()) return;
+    const answer = await show({ html: editor.text, options: options.values(), data: sampleData.text });
+    if (answer === null || !isJinja()) return;
     const { error, line, field } = answer;
     editor.showError(error && line && !field ? { line, message: error } : null);
-    if (error !== undefined) return showStatus(error, true);
-    clearError();
-    texts = answer;
-    show(answer.html);
+    if (error === undefined) clearError();
+    else showStatus(error, true);
   }
 
   // Options are checked as those of a request, whose rules they have.
