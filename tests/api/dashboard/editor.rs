@@ -9,6 +9,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/editor/a_large_template_is_as_fast_as_a_small_one", large),
         Case::any_database("dashboard/editor/sample_values_as_json", samples),
         Case::any_database("dashboard/editor/names_of_any_script_and_foreign_tags", foreign),
+        Case::any_database("dashboard/editor/sample_values_complete_a_template_in_jinja", jinja_completion),
         Case::any_server("dashboard/editor/a_template_in_jinja_is_shown_as_a_farm_fills_it", jinja),
     ]
 }
@@ -91,6 +92,47 @@ async fn keys(stage: Stage) -> Result<()> {
         ensure!(page.eval(&visible).await? == true, "the button is out of view at {y}");
     }
     Ok(())
+}
+
+async fn jinja_completion(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let page = Browser::start().await?.page().await?;
+    new_template(app, &page).await?;
+    choose(&page, "language", "jinja").await?;
+    let samples = r#"{ "order": { "lines": [{ "title": "Paper", "tags": [{ "word": "a" }] }], "number": 1 }, "customer": 1 }"#;
+    page.fill("#sample-data", samples).await?;
+    let labels = "[...document.querySelectorAll('.cm-tooltip-autocomplete .cm-completionLabel')].map((it) => it.textContent).join()";
+    for (markup, typed, expected) in [
+        ("{{ ", "cust", "customer"),
+        ("{{ order.n", "u", "number"),
+        ("{{ order", ".", "lines,number"),
+        // Of the items of a list.
+        ("{% for line in order.lines %}{{ line", ".", "tags,title"),
+        ("{% for line in order.lines %}{% for tag in line.tags %}{{ tag", ".", "word"),
+        ("{% for line in order.lines %}{% for line in line.tags %}{{ line", ".", "word"),
+        ("{% if order", ".", "lines,number"),
+    ] {
+        let is_shown = format!("{labels} === {}", json!(expected));
+        platen_harness::wait::until_some(markup, async || {
+            page.fill("#html", markup).await?;
+            // The values are read after a pause.
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            page.type_text(typed).await?;
+            for _ in 0..20 {
+                if page.eval(&is_shown).await? == true {
+                    return Ok(Some(()));
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+            println!("{markup}{typed} completes {}", page.text(labels).await?);
+            Ok(None)
+        })
+        .await?;
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    press_key(&page, "Enter", 13, false).await?;
+    page.wait("document.querySelector('#html-editor .cm-line').textContent.startsWith('{% if order.lines')")
+        .await
 }
 
 async fn foreign(stage: Stage) -> Result<()> {
