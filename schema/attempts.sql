@@ -57,7 +57,7 @@ CREATE INDEX attempts_by_request_id ON attempts (account_id, request_id);
 -- * if it counts, adds the attempt to `usage_days` and `usage_parts`, and deletes the account's parts of days before the last
 --   30;
 -- * if it is of a rejected request, deletes up to 100 of these rows beyond the account's newest 5,000;
--- * if versions of templates or entries of the audit log are due, and at most once a second, sets `pruned_at` of
+-- * if versions of templates, files of templates or entries of the audit log are due, and at most once a second, sets `pruned_at` of
 --   `retention`, whose trigger deletes a bounded number of them.
 CREATE TRIGGER attempts_rejected_limited BEFORE INSERT ON attempts
 WHEN new.rejected = 1 AND (SELECT count(*) FROM attempts WHERE account_id = new.account_id AND rejected = 1
@@ -104,6 +104,7 @@ END;
 
 CREATE TRIGGER attempts_prune_others AFTER INSERT ON attempts
 WHEN new.at > (SELECT pruned_at FROM retention) AND (EXISTS (SELECT 1 FROM version_excess)
+    OR EXISTS (SELECT 1 FROM template_file_uses WHERE uses = 0 AND put_at < new.at - 86400)
     OR (SELECT at FROM audit ORDER BY id LIMIT 1) < new.at - 86400 * (SELECT audit_days FROM retention))
 BEGIN
     UPDATE retention SET pruned_at = new.at;

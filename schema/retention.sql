@@ -23,6 +23,9 @@ BEGIN
         AND v.number <= (SELECT max(number) FROM template_versions
         WHERE template_id = (SELECT template_id FROM version_excess LIMIT 1)) - new.versions
         ORDER BY v.number LIMIT 20);
+    DELETE FROM template_files WHERE (account_id, hash) IN
+        (SELECT account_id, hash FROM template_file_uses WHERE uses = 0 AND put_at < new.pruned_at - 86400
+        ORDER BY put_at LIMIT 4);
     DELETE FROM version_excess WHERE template_id = (SELECT template_id FROM version_excess LIMIT 1)
         AND (SELECT count(*) FROM template_versions v WHERE v.template_id = version_excess.template_id)
         <= coalesce(new.versions, 9223372036854775807);

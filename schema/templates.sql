@@ -12,6 +12,8 @@ CREATE TABLE templates (
     placeholders TEXT NOT NULL,
     -- A JSON object: of texts by placeholder, of any values for a template in Jinja.
     samples TEXT NOT NULL DEFAULT '{}',
+    -- A JSON object by path of objects with `hash`, `size` and, if it is given, `mimeType`.
+    files TEXT NOT NULL DEFAULT '{}',
     -- A save of another revision than the stored one is a conflict of two editors.
     revision INTEGER NOT NULL DEFAULT 1,
     -- An e-mail address or `command line`.
@@ -24,14 +26,15 @@ CREATE TABLE templates (
 CREATE INDEX templates_by_account ON templates (account_id);
 
 -- A trigger, so that no version is lost under concurrent saves by several programs.
-CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html, language, options ON templates
+CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html, language, options, files ON templates
 WHEN old.packed_html IS NOT new.packed_html OR old.name IS NOT new.name OR old.options IS NOT new.options
-    OR old.language IS NOT new.language
+    OR old.language IS NOT new.language OR old.files IS NOT new.files
 BEGIN
     INSERT INTO template_versions
-        (template_id, number, account_id, name, packed_html, language, options, placeholders, saved_at, saved_by)
+        (template_id, number, account_id, name, packed_html, language, options, placeholders, files, saved_at, saved_by)
     SELECT old.id, 1 + coalesce((SELECT max(number) FROM template_versions WHERE template_id = old.id), 0),
-        old.account_id, old.name, old.packed_html, old.language, old.options, old.placeholders, old.updated_at, old.saved_by;
+        old.account_id, old.name, old.packed_html, old.language, old.options, old.placeholders, old.files, old.updated_at,
+        old.saved_by;
 END;
 
 CREATE TRIGGER template_versions_deleted AFTER DELETE ON templates
@@ -64,6 +67,7 @@ CREATE TABLE template_versions (
     language TEXT NOT NULL DEFAULT 'placeholders',
     options TEXT NOT NULL,
     placeholders TEXT NOT NULL,
+    files TEXT NOT NULL DEFAULT '{}',
     saved_at INTEGER NOT NULL,
     saved_by TEXT NOT NULL,
     PRIMARY KEY (template_id, number)

@@ -14,6 +14,7 @@ const SCHEMA: &str = concat!(
     include_str!("../../schema/accounts.sql"),
     include_str!("../../schema/api_keys.sql"),
     include_str!("../../schema/templates.sql"),
+    include_str!("../../schema/template_files.sql"),
     include_str!("../../schema/usage.sql"),
     include_str!("../../schema/attempts.sql"),
     include_str!("../../schema/users.sql"),

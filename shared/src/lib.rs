@@ -46,6 +46,7 @@ pub mod reason;
 pub mod refusal;
 pub mod request;
 pub mod template;
+pub mod template_files;
 pub mod template_record;
 pub mod text;
 pub mod token;

@@ -63,6 +63,10 @@ pub const MAX_ATTACHMENT_BYTES: usize = 10 * 1024 * 1024;
 pub const MAX_ASSETS: usize = 100;
 /// Maximum of all `assets` in bytes, without their base64 (20 MiB).
 pub const MAX_ASSET_BYTES: usize = 20 * 1024 * 1024;
+/// Maximum number of the files of a template.
+pub const MAX_TEMPLATE_FILES: usize = 50;
+/// Maximum of all files of a template in bytes (4 MiB).
+pub const MAX_TEMPLATE_FILE_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum of what a page gets from a folder beside its markup in bytes (256 MB, as from the network by default).
 pub const MAX_FOLDER_BYTES: usize = 256_000_000;
 /// Maximum of the path of an asset in Unicode scalar values.

@@ -114,6 +114,7 @@ const DUE: &str = "SELECT coalesce((SELECT sum(n - ?1) FROM (SELECT count(*) AS 
     (SELECT count(*) FROM attempts WHERE at < ?4 - 86400 * ?3)";
 const PRUNE: &str = "UPDATE retention SET pruned_at = ?1 RETURNING EXISTS (SELECT 1 FROM version_excess) \
     OR coalesce((SELECT at FROM audit ORDER BY id LIMIT 1) < ?1 - 86400 * audit_days, 0) \
+    OR EXISTS (SELECT 1 FROM template_file_uses WHERE uses = 0 AND put_at < ?1 - 86400) \
     OR EXISTS (SELECT 1 FROM attempts WHERE at < ?1 - 86400 * attempt_days)";
 
 impl<B: Backend> Store<B> {

@@ -14,6 +14,7 @@ use crate::{
 
 texts! {
     /// The path of a file beside markup, relative to the address of the markup.
+    #[derive(PartialOrd, Ord)]
     AssetPath = |text| {
         let max = limits::MAX_ASSET_PATH_CHARS;
         let rule = format!(
