@@ -13,6 +13,7 @@ use platen_shared::{
     key::ApiKey,
     request::{FieldName, TemplateOptions},
     template::{self, DamagedTemplate, Language},
+    template_files::TemplateFiles,
 };
 use serde::Serialize;
 
@@ -94,6 +95,8 @@ record! {
         pub language: Language,
         /// The render options.
         pub options: TemplateOptions,
+        /// The files, without their contents.
+        pub files: TemplateFiles,
         packed_html: Vec<u8>,
     }
 }
@@ -222,7 +225,7 @@ const CLAIM_WITH_TEMPLATE: &str = claim_sql!(
         " AND p.value NOT IN (SELECT value FROM json_each(?9))) AND (t.language = 'jinja' OR NOT ?10)"
     ),
     ", (SELECT name FROM templates WHERE id = ?6), (SELECT language FROM templates WHERE id = ?6), (SELECT options FROM templates WHERE id = ?6), \
-     (SELECT packed_html FROM templates WHERE id = ?6)"
+     (SELECT files FROM templates WHERE id = ?6), (SELECT packed_html FROM templates WHERE id = ?6)"
 );
 const KEY_STATUS: &str = concat!(
     "SELECT a.id, coalesce(u.attempts, 0), a.quota, (SELECT (SELECT json_group_array(DISTINCT p.value)",

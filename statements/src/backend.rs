@@ -6,6 +6,7 @@ use platen_shared::{
     id::{AccountId, InviteId, KeyId, SessionId, TemplateId, UserId},
     request::TemplateOptions,
     template::{DamagedTemplate, Language},
+    template_files::{ContentHash, DamagedFile, TemplateFiles},
 };
 
 use crate::{
@@ -58,6 +59,9 @@ pub enum DataError {
     /// A template's markup cannot be unpacked.
     #[error(transparent)]
     Template(#[from] DamagedTemplate),
+    /// A file of a template does not have its hash.
+    #[error(transparent)]
+    File(#[from] DamagedFile),
 }
 
 /// A row, whose columns are read from left to right.
@@ -220,7 +224,19 @@ macro_rules! json_columns {
         }
     })* };
 }
-json_columns!(Vec<String>);
+json_columns!(Vec<String>, TemplateFiles);
+
+impl FromValue for ContentHash {
+    fn from_value(value: Value) -> Option<Self> {
+        String::from_value(value)?.try_into().ok()
+    }
+}
+
+impl From<&ContentHash> for Value {
+    fn from(hash: &ContentHash) -> Self {
+        hash.as_str().into()
+    }
+}
 
 impl FromValue for Language {
     fn from_value(value: Value) -> Option<Self> {

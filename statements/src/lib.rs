@@ -26,6 +26,7 @@ mod role;
 mod scope;
 pub mod sessions;
 mod sqlite_code;
+pub mod template_files;
 pub mod templates;
 mod timestamp;
 pub mod usage;

@@ -117,6 +117,10 @@ impl<B: Backend> AccountScope<'_, B> {
         self.store.backend.run(sql.sql(), self.bound(values)).await
     }
 
+    pub(crate) async fn repeat(&self, sql: Scoped, values: Vec<Value>) -> Result<(), B::Error> {
+        self.store.backend.repeat(sql.sql(), self.bound(values)).await
+    }
+
     /// The account's id, then the values of the statement, which are `?2` and up.
     fn bound(&self, values: Vec<Value>) -> Vec<Value> {
         std::iter::once(self.id.into()).chain(values).collect()

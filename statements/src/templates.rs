@@ -6,6 +6,7 @@ use platen_shared::{
     id::{AccountId, TemplateId},
     request::TemplateOptions,
     template::{self, Language},
+    template_files::TemplateFiles,
     template_record::TemplateRecord,
 };
 use serde_json::json;
@@ -27,6 +28,7 @@ record! {
         pub placeholders: Vec<String>,
         pub language: Language,
         pub options: TemplateOptions,
+        pub files: TemplateFiles,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
     }
@@ -66,6 +68,8 @@ pub enum SaveOutcome {
     Conflict(Box<TemplateContent>),
     /// The account has no such template.
     NotFound,
+    /// Nothing is saved: a content of the files is not stored any more.
+    FilesGone,
 }
 
 record! {
@@ -89,8 +93,18 @@ pub struct VersionContent {
     pub language: Language,
     /// The options.
     pub options: TemplateOptions,
+    /// The files.
+    pub files: TemplateFiles,
     /// The markup.
     pub html: String,
+}
+
+/// The condition that the contents of the files `?12` are stored.
+macro_rules! has_files {
+    () => {
+        "NOT EXISTS (SELECT 1 FROM json_each(?12) f WHERE NOT EXISTS (SELECT 1 FROM template_files c \
+         WHERE c.account_id = ?1 AND c.hash = f.value ->> 'hash'))"
+    };
 }
 
 macro_rules! select_templates {
@@ -98,7 +112,7 @@ macro_rules! select_templates {
         concat!(
             "SELECT t.id, account_id, a.name, t.name, \
              (SELECT json_group_array(value) FROM (SELECT DISTINCT p.value FROM json_each(placeholders) f, \
-             json_each(f.value) p ORDER BY 1)), language, options, t.created_at, updated_at ",
+             json_each(f.value) p ORDER BY 1)), language, options, files, t.created_at, updated_at ",
             $columns,
             " FROM templates t JOIN accounts a ON a.id = account_id ",
             $rest
@@ -124,16 +138,20 @@ const GET_CONTENT: Scoped = Scoped::new(select_templates!(
      revision, saved_by",
     "WHERE account_id = ?1 AND t.id = ?2"
 ));
-const INSERT: Scoped = Scoped::new(
+const INSERT: Scoped = Scoped::new(concat!(
     "INSERT INTO templates \
      (account_id, id, name, packed_html, placeholders, options, created_at, updated_at, samples, last_change, saved_by, \
-     language) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, coalesce(?8, '{}'), ?9, ?10, ?11) RETURNING id",
-);
-const UPDATE: Scoped = Scoped::new(
+     language, files) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, coalesce(?8, '{}'), ?9, ?10, ?11, coalesce(?12, '{}') WHERE ",
+    has_files!(),
+    " RETURNING id"
+));
+const UPDATE: Scoped = Scoped::new(concat!(
     "UPDATE templates SET name = ?3, packed_html = ?4, placeholders = ?5, options = ?6, updated_at = ?7, \
-     samples = coalesce(?8, samples), last_change = ?9, saved_by = ?10, language = ?11, revision = revision + 1 \
-     WHERE account_id = ?1 AND id = ?2 AND revision = coalesce(?12, revision) RETURNING id",
-);
+     samples = coalesce(?8, samples), last_change = ?9, saved_by = ?10, language = ?11, files = coalesce(?12, files), \
+     revision = revision + 1 WHERE account_id = ?1 AND id = ?2 AND revision = coalesce(?13, revision) AND ",
+    has_files!(),
+    " RETURNING id"
+));
 const DELETE: Scoped =
     Scoped::new("UPDATE templates SET last_change = ?3 WHERE account_id = ?1 AND id = ?2 RETURNING id");
 const VERSIONS: Scoped = Scoped::new(
@@ -141,7 +159,7 @@ const VERSIONS: Scoped = Scoped::new(
      ORDER BY number DESC LIMIT ?3",
 );
 const VERSION: Scoped = Scoped::new(
-    "SELECT number, name, saved_at, saved_by, language, options, packed_html FROM template_versions \
+    "SELECT number, name, saved_at, saved_by, language, options, files, packed_html FROM template_versions \
      WHERE account_id = ?1 AND template_id = ?2 AND number = ?3",
 );
 
@@ -200,23 +218,26 @@ impl<B: Backend> AccountScope<'_, B> {
         &self,
         record: TemplateRecord,
         samples: Option<&str>,
-    ) -> Result<TemplateId, B::Error> {
+        files: Option<&TemplateFiles>,
+    ) -> Result<SaveOutcome, B::Error> {
         let id = TemplateId::from_random(self.random()?);
-        self.run(INSERT, self.saved_values(&id, record, samples, "created template")).await?;
-        Ok(id)
+        let values = self.saved_values(&id, record, samples, files, "created template");
+        let is_created = self.run(INSERT, values).await?;
+        Ok(if is_created { SaveOutcome::Saved(id) } else { SaveOutcome::FilesGone })
     }
 
-    /// Saves a template in place of the stored one; with an expected revision, only in place of that one.
-    /// Saves a template, which keeps its samples without new ones.
+    /// Saves a template in place of the stored one, which keeps its samples without new ones, and its files;
+    /// with an expected revision, only in place of that one.
     pub async fn save_template(
         &self,
         id: &str,
         record: TemplateRecord,
         samples: Option<&str>,
+        files: Option<&TemplateFiles>,
         expected: Option<u32>,
     ) -> Result<SaveOutcome, B::Error> {
         let id = TemplateId::from_text(id);
-        let mut values = self.saved_values(&id, record.clone(), samples, "saved template");
+        let mut values = self.saved_values(&id, record.clone(), samples, files, "saved template");
         values.push(expected.into());
         if self.run(UPDATE, values).await? {
             return Ok(SaveOutcome::Saved(id));
@@ -229,8 +250,15 @@ impl<B: Backend> AccountScope<'_, B> {
             && template::unpack(&record.packed_html).is_ok_and(|html| html == stored.html)
             && record.options == stored.template.options
             && record.language == stored.template.language
-            && samples.is_none_or(|samples| *samples == stored.samples);
-        Ok(if is_same { SaveOutcome::Saved(id) } else { SaveOutcome::Conflict(Box::new(stored)) })
+            && samples.is_none_or(|samples| *samples == stored.samples)
+            && files.is_none_or(|files| *files == stored.template.files);
+        Ok(if is_same {
+            SaveOutcome::Saved(id)
+        } else if expected.is_none_or(|expected| expected == stored.revision) {
+            SaveOutcome::FilesGone
+        } else {
+            SaveOutcome::Conflict(Box::new(stored))
+        })
     }
 
     /// The values of [`INSERT`] and the first of [`UPDATE`].
@@ -239,14 +267,27 @@ impl<B: Backend> AccountScope<'_, B> {
         id: &TemplateId,
         record: TemplateRecord,
         samples: Option<&str>,
+        files: Option<&TemplateFiles>,
         action: &str,
     ) -> Vec<Value> {
         let TemplateRecord { name, packed_html, language, options, placeholders } = record;
-        let samples = samples.map(str::to_owned);
+        let (samples, files) = (samples.map(str::to_owned), files.map(TemplateFiles::as_json));
         let (now, change) = (self.now(), self.change(action));
         let options = options.as_json();
         let actor = self.actor();
-        values![id, name.as_str(), packed_html, placeholders, options, now, samples, change, actor, language]
+        values![
+            id,
+            name.as_str(),
+            packed_html,
+            placeholders,
+            options,
+            now,
+            samples,
+            change,
+            actor,
+            language,
+            files
+        ]
     }
 
     /// The last earlier versions of a template, the newest first.
@@ -285,6 +326,7 @@ impl FromRow for TemplateContent {
 impl FromRow for VersionContent {
     fn from_row(row: &mut Row) -> Result<Self, DataError> {
         let (version, language, options) = (Version::from_row(row)?, row.next()?, row.next()?);
-        Ok(Self { version, language, options, html: template::unpack(&row.next::<Vec<u8>>()?)? })
+        let (files, packed_html) = (row.next()?, row.next::<Vec<u8>>()?);
+        Ok(Self { version, language, options, files, html: template::unpack(&packed_html)? })
     }
 }

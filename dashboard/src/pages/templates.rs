@@ -226,7 +226,7 @@ pub(crate) struct VersionPage {
 impl VersionPage {
     pub(crate) fn new(
         (layout, style_nonce): (Layout, String),
-        VersionContent { version, language, options, html }: VersionContent,
+        VersionContent { version, language, options, html, .. }: VersionContent,
         current: &TemplateContent,
     ) -> Self {
         Self {

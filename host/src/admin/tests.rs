@@ -61,8 +61,9 @@ async fn every_change_of_keys_and_templates_has_an_audit_entry() {
     assert!(!owned.delete_key(key.as_str()).await.unwrap());
     let record =
         |html| TemplateRecord::new(Name::parse("t").unwrap(), html, TemplateOptions::default()).unwrap();
-    let template = owned.create_template(record("a"), None).await.unwrap();
-    let saved = owned.save_template(template.as_str(), record("b"), None, None).await.unwrap();
+    let created = owned.create_template(record("a"), None, None).await.unwrap();
+    let SaveOutcome::Saved(template) = created else { panic!("{created:?}") };
+    let saved = owned.save_template(template.as_str(), record("b"), None, None, None).await.unwrap();
     assert!(matches!(saved, SaveOutcome::Saved(_)));
     assert!(owned.delete_template(template.as_str()).await.unwrap());
     let everything = AuditFilter { since: 0, until: i64::MAX, actor: None, text: None };

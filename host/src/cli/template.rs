@@ -109,16 +109,19 @@ impl TemplateCommand {
                         TemplateRecord::new(name, &html, options)?
                     }
                 };
-                let saved = match &id {
-                    None => owned.create_template(record, None).await?,
+                let outcome = match &id {
+                    None => owned.create_template(record, None, None).await?,
                     // Without an expected revision there is no conflict.
-                    Some(id) => match owned.save_template(id, record, None, None).await? {
-                        SaveOutcome::Saved(saved) => saved,
-                        SaveOutcome::Conflict(_) | SaveOutcome::NotFound => {
-                            owner(&admin, id).await?;
-                            bail!("the template {id:?} belongs to another account");
-                        }
-                    },
+                    Some(id) => owned.save_template(id, record, None, None, None).await?,
+                };
+                let saved = match outcome {
+                    SaveOutcome::Saved(saved) => saved,
+                    SaveOutcome::FilesGone => bail!("a file was deleted meanwhile: try again"),
+                    SaveOutcome::Conflict(_) | SaveOutcome::NotFound => {
+                        let id = id.unwrap_or_default();
+                        owner(&admin, &id).await?;
+                        bail!("the template {id:?} belongs to another account");
+                    }
                 };
                 let saved =
                     owned.template(saved.as_str()).await?.with_context(|| no_template(saved.as_str()))?;

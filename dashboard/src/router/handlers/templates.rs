@@ -161,12 +161,11 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
         return Ok(redirect_with_notice(&format!("{PATH}/{}", saved.template.id), "template-unchanged"));
     }
     let Some(id) = id else {
-        let id = account.create_template(record, Some(&samples)).await?;
-        return Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-created"));
+        return saved_as(account.create_template(record, Some(&samples), None).await?, "template-created");
     };
-    match account.save_template(id, record, Some(&samples), entered.revision).await? {
+    match account.save_template(id, record, Some(&samples), None, entered.revision).await? {
         SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-saved")),
-        SaveOutcome::NotFound => gone(context, form),
+        SaveOutcome::NotFound | SaveOutcome::FilesGone => gone(context, form),
         SaveOutcome::Conflict(stored) => {
             // The next save replaces the version that this page tells of.
             let form = EditorForm { revision: Some(stored.revision), ..entered };
@@ -242,11 +241,11 @@ pub(super) fn entered(form: &Form) -> EditorForm {
     }
 }
 
-/// Saves a template in place of `id`, whatever its revision. It keeps its samples.
-async fn replace(context: &Context<'_>, id: &str, record: TemplateRecord, code: &'static str) -> PageResult {
-    match context.account()?.save_template(id, record, None, None).await? {
+/// The page of a template that was saved.
+fn saved_as(outcome: SaveOutcome, code: &'static str) -> PageResult {
+    match outcome {
         SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), code)),
-        SaveOutcome::Conflict(_) | SaveOutcome::NotFound => Err(PageError::NotFound),
+        SaveOutcome::Conflict(_) | SaveOutcome::NotFound | SaveOutcome::FilesGone => Err(PageError::NotFound),
     }
 }
 
@@ -265,10 +264,10 @@ fn samples(form: &Form) -> Samples {
 pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> PageResult {
     let saved = template(context, id).await?;
     let name = Name::stored(saved.template.name.clone()).with_suffix(" (copy)");
-    let record = record(saved.template.language, name, &saved.html, saved.template.options)
+    let record = record(saved.template.language, name, &saved.html, saved.template.options.clone())
         .map_err(|_| PageError::NotFound)?;
-    let id = context.account()?.create_template(record, Some(&saved.samples)).await?;
-    Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-duplicated"))
+    let (samples, files) = (Some(saved.samples.as_str()), Some(&saved.template.files));
+    saved_as(context.account()?.create_template(record, samples, files).await?, "template-duplicated")
 }
 
 pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
@@ -305,11 +304,12 @@ pub(crate) async fn version(context: &Context<'_>, id: &str, number: &str) -> Pa
 
 pub(crate) async fn restore(context: &Context<'_>, id: &str, number: &str) -> PageResult {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
-    let VersionContent { version, language, options, html } =
-        context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
+    let account = context.account()?;
+    let VersionContent { version, language, options, files, html } =
+        account.version(id, number).await?.ok_or(PageError::NotFound)?;
     let name = Name::stored(version.name);
     let record = record(language, name, &html, options).map_err(|_| PageError::NotFound)?;
-    replace(context, id, record, "version-restored").await
+    saved_as(account.save_template(id, record, None, Some(&files), None).await?, "version-restored")
 }
 
 /// What the editor shows.
