@@ -31,7 +31,7 @@ use crate::{csrf, form::Form, pages::Layout, throttle::Subject};
 use context::{Context, count_try};
 use handlers::{
     audit, fill, invites, keys, operator, people, playground, profile, requests, retention, sign_in,
-    templates,
+    template_editor, templates,
 };
 use page_error::{PageError, PageResult};
 use report::report;
@@ -194,8 +194,8 @@ routes! {
         ["keys", id, "disable"] => keys::set_disabled(context, id, true).await,
         ["keys", id, "enable"] => keys::set_disabled(context, id, false).await,
         ["keys", id, "delete"] => keys::delete(context, id).await,
-        ["templates", "new"] => templates::create(context, form).await,
-        ["templates", id] => templates::save(context, id, form).await,
+        ["templates", "new"] => template_editor::create(context, form).await,
+        ["templates", id] => template_editor::save(context, id, form).await,
         ["templates", id, "duplicate"] => templates::duplicate(context, id).await,
         ["templates", id, "delete"] => templates::delete(context, id).await,
         ["templates", id, "versions", number, "restore"] => templates::restore(context, id, number).await,
@@ -204,7 +204,7 @@ routes! {
         ["playground", "request.json"] => playground::download(context, form).await,
         ["playground", "render"] => playground::render(context, form).await,
         ["playground", "fill"] => fill::filled(context, form).await,
-        ["playground", "template"] => templates::resume(context, None, form).await,
+        ["playground", "template"] => template_editor::resume(context, None, form).await,
         ["people", "invite"] => people::invite(context, form).await,
         ["people", "invites", id, "revoke"] => people::revoke(context, id).await,
         ["people", user, "role"] => people::set_role(context, user, form).await,
@@ -234,8 +234,8 @@ routes! {
         ["keys", id] => keys::page(context, id).await,
         ["keys", id, action @ ("disable" | "delete")] => keys::confirm(context, id, action).await,
         ["templates"] => templates::list(context).await,
-        ["templates", "new"] => templates::new_page(context),
-        ["templates", id] => templates::page(context, id).await,
+        ["templates", "new"] => template_editor::new_page(context),
+        ["templates", id] => template_editor::page(context, id).await,
         ["templates", id, "delete"] => templates::confirm_delete(context, id).await,
         ["templates", id, "versions"] => templates::versions(context, id).await,
         ["templates", id, "versions", number] => templates::version(context, id, number).await,

@@ -15,6 +15,7 @@ pub(super) mod profile;
 pub(super) mod requests;
 pub(super) mod retention;
 pub(super) mod sign_in;
+pub(super) mod template_editor;
 pub(super) mod templates;
 
 use super::{
@@ -85,8 +86,8 @@ pub(super) fn is_resumable(segments: &[&str]) -> bool {
 /// The page of a form with these values.
 pub(super) async fn resume(context: &Context<'_>, segments: &[&str], form: &Form) -> PageResult {
     match segments {
-        ["templates", "new"] | ["playground", "template"] => templates::resume(context, None, form).await,
-        ["templates", id] => templates::resume(context, Some(id), form).await,
+        ["templates", "new"] | ["playground", "template"] => template_editor::resume(context, None, form).await,
+        ["templates", id] => template_editor::resume(context, Some(id), form).await,
         ["playground"] => playground::show(context, form).await,
         ["keys"] => keys::resume(context, form).await,
         ["keys", id, _] => keys::resume_key(context, id, form).await,

@@ -21,7 +21,7 @@ use spin_sdk::wasip3::{
     wit_future,
 };
 
-use super::templates::entered;
+use super::template_editor::entered;
 use crate::{
     form::Form,
     playground::body::template_options,
