@@ -18,6 +18,7 @@ mod assets;
 mod chart;
 mod cookies;
 mod csrf;
+mod files;
 mod filter;
 mod form;
 mod format;

@@ -43,9 +43,10 @@ wasip3::http::service::export!(Dashboard);
 
 /// Limit of forms without markup.
 const MAX_FORM_BYTES: usize = 64 * 1024;
-/// Limit of the template form: percent-encoding can triple the size of the markup, and the form also holds
-/// sample values.
-const MAX_TEMPLATE_FORM_BYTES: usize = 3 * limits::MAX_HTML_BYTES + 1024 * 1024;
+/// Limit of the template form: percent-encoding can triple the size of the markup, and the form also holds sample values, and
+/// files in base64.
+const MAX_TEMPLATE_FORM_BYTES: usize =
+    3 * limits::MAX_HTML_BYTES + 2 * limits::MAX_TEMPLATE_FILE_BYTES + 1024 * 1024;
 
 /// Longer than an upload over a slow line; it ends requests that wait for a database that does not answer. An export ends
 /// if one of its statements takes as long.
@@ -239,6 +240,7 @@ routes! {
         ["templates", id, "delete"] => templates::confirm_delete(context, id).await,
         ["templates", id, "versions"] => templates::versions(context, id).await,
         ["templates", id, "versions", number] => templates::version(context, id, number).await,
+        ["files", hash] => templates::file(context, hash).await,
         ["playground"] => playground::page(context).await,
         ["playground", "template"] => playground::template(context).await,
         ["requests"] => requests::list(context).await,

@@ -10,6 +10,7 @@ const SHOWN = [
   "url",
   "templateId",
   "variables",
+  "assets",
   "format",
   "css",
   "mediaType",
@@ -50,6 +51,8 @@ export function layoutOf(values, papers, fill = (text) => text) {
     .map((name) => name.split(".")[0]);
   const common = {
     css: values.css ?? "",
+    // What the paths of files are relative to.
+    base: URL.canParse(values.baseUrl) ? values.baseUrl : "https://document.invalid/",
     isPrint: isPdf ? values.mediaType !== "screen" : values.mediaType === "print",
     notShown: [...new Set(given)].filter((name) => !SHOWN.includes(name)),
   };

@@ -1,4 +1,5 @@
 import { codeEditor } from "./code.js";
+import { showSample } from "./files.js";
 import { requestPanel } from "./panel.js";
 import { playgroundPage } from "./playground.js";
 import { preview } from "./preview.js";
@@ -19,11 +20,14 @@ if (form) {
 const frame = document.querySelector("iframe[data-version]");
 if (frame) {
   const { version, language, samples } = frame.dataset;
-  const options = JSON.parse(frame.dataset.options);
+  const [options, files] = ["options", "files"].map((name) => JSON.parse(frame.dataset[name]));
   const values = JSON.parse(samples);
   const html = document.getElementById("markup").value;
   const filling = language === "jinja" ? { data: samples } : { value: (name) => values[name] ?? "" };
-  preview(frame, `preview ${version}`)({ html, options, ...filling });
+  preview(frame, `preview ${version}`)({ html, options, files, ...filling });
+  Object.entries(files).forEach(([path, file], index) => {
+    showSample(document.getElementById("file-list").children[index].firstElementChild, path, file);
+  });
 }
 
 for (const field of document.querySelectorAll("textarea[data-code]"))

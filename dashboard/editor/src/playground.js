@@ -49,8 +49,14 @@ export function playgroundPage(form) {
     }
   }
   let variables = {};
+  let assets = {};
   async function showPreview() {
-    const page = { html: valueOf(form.elements.html), options: options.effective() };
+    try {
+      assets = JSON.parse(valueOf(form.elements.assets) || "{}");
+    } catch {
+      // The text is being typed.
+    }
+    const page = { html: valueOf(form.elements.html), options: options.effective(), files: assets ?? {} };
     if (source() !== "template") return show(source() === "url" ? null : page);
     try {
       variables = JSON.parse(valueOf(form.elements.variables) || "{}");
@@ -59,7 +65,12 @@ export function playgroundPage(form) {
     }
     const isJinja = template.language === "jinja";
     const filling = isJinja ? { data: dataWith(variables) } : { value: (name) => String(variables?.[name] ?? "") };
-    const answer = await show({ ...page, html: template.html, ...filling });
+    const answer = await show({
+      ...page,
+      html: template.html,
+      files: { ...template.files, ...page.files },
+      ...filling,
+    });
     if (answer?.error === undefined) return undefined;
     if (answer.error) showStatus(answer.error, true);
     return show(null);

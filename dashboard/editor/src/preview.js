@@ -1,4 +1,5 @@
 // The preview: a frame of another origin that shows markup without running its scripts.
+import { contentsOf } from "./files.js";
 import { layoutOf } from "./layout.js";
 import { ask } from "./panel.js";
 import { filled } from "./placeholders.js";
@@ -8,7 +9,7 @@ import { stored } from "./storage.js";
 const MAX_HEIGHT = 100_000;
 
 // A preview in place of `first`, which is null if there is none. The result shows a page: its `html`, the `options` of the
-// request, and for a template either `value`, which gives the value of a placeholder, or `data`, the JSON text with which a farm
+// request, its `files`, and for a template either `value`, which gives the value of a placeholder, or `data`, the JSON text with which a farm
 // fills a template in Jinja. It gives the farm's answer, whose `error` says why nothing else is shown, and null if another
 // page was shown meanwhile. A page that is null is none.
 export function preview(first, key) {
@@ -19,7 +20,8 @@ export function preview(first, key) {
   return async (page) => {
     last += 1;
     const number = last;
-    const { html = null, options = {}, value = null, data = null } = page ?? {};
+    const { html = null, options = {}, files = {}, value = null, data = null } = page ?? {};
+    const contents = await contentsOf(files);
     let answer = {};
     if (data !== null) {
       const form_token = document.querySelector("[name=form_token]").value;
@@ -28,8 +30,9 @@ export function preview(first, key) {
       if (number !== last) return null;
       if (answer.error !== undefined) return answer;
     }
+    if (number !== last) return null;
     const fill = (text) => (value === null || text === null ? text : filled(text, value));
-    layout = layoutOf({ ...options, ...answer }, papers, fill);
+    layout = { ...layoutOf({ ...options, ...answer }, papers, fill), files: contents };
     show(answer.html ?? fill(html));
     return answer;
   };
@@ -66,7 +69,7 @@ function frames(first, key, layout) {
     // Nothing is laid out in a pane that is hidden.
     isStale = box.clientWidth === 0;
     if (!isOn || isStale || markup === null) return;
-    const { css, isPrint, ...next } = layout();
+    const { css, isPrint, base, files, ...next } = layout();
     next.frame = first.cloneNode();
     loading = next;
     next.frame.hidden = false;
@@ -80,7 +83,7 @@ function frames(first, key, layout) {
         const desk = getComputedStyle(box).backgroundColor;
         // The frame has an opaque origin, so "*" is the only target that matches. The message holds no secrets.
         next.frame.contentWindow.postMessage(
-          { markup, css, isPrint, part: next.part, paper: next.paper, desk, scroll },
+          { markup, css, isPrint, base, files, part: next.part, paper: next.paper, desk, scroll },
           "*",
         );
       },

@@ -1,5 +1,6 @@
 // The page of a template: editor, sample values, live preview, draft, save.
 import { codeEditor } from "./code.js";
+import { areSameFiles, templateFiles } from "./files.js";
 import { optionControls } from "./options.js";
 import { ask, clearError, showStatus } from "./panel.js";
 import { placeholderNames } from "./placeholders.js";
@@ -26,6 +27,7 @@ export function templatePage(form) {
     editor.showError(null);
   });
   const options = optionControls(form, { onChange: changed });
+  const files = templateFiles(changed);
   const template = form.dataset.template;
 
   const show = preview(element("preview"), `preview ${template}`);
@@ -39,7 +41,7 @@ export function templatePage(form) {
     editor.toField();
     if (isJinja()) return refreshJinja();
     samples.show(placeholders());
-    return show({ html: editor.text, options: options.values(), value: samples.value });
+    return show({ html: editor.text, options: options.values(), files: files.all(), value: samples.value });
   }
 
   async function refreshJinja() {
@@ -48,7 +50,8 @@ export function templatePage(form) {
     } catch {
       // The text is being typed.
     }
-    const answer = await show({ html: editor.text, options: options.values(), data: sampleData.text });
+    const page = { html: editor.text, options: options.values(), files: files.all() };
+    const answer = await show({ ...page, data: sampleData.text });
     if (answer === null || !isJinja()) return;
     const { error, line, field } = answer;
     editor.showError(error && line && !field ? { line, message: error } : null);
@@ -120,6 +123,11 @@ export function templatePage(form) {
       editor.focus();
       return;
     }
+    if (files.isReading()) {
+      event.preventDefault();
+      showStatus("A file is still being read. Save again in a moment.", true);
+      return;
+    }
     editor.toField();
     sampleData.toField();
     options.toFields();
@@ -137,6 +145,7 @@ export function templatePage(form) {
     samples: samples.values(),
     language: language.value,
     sampleData: sampleData.text,
+    files: files.text(),
     revision: revision?.value ?? "",
     at: Date.now(),
   });
@@ -156,7 +165,8 @@ export function templatePage(form) {
       draft.name === now.name &&
       draft.html === now.html &&
       draft.language === now.language &&
-      draft.sampleData === now.sampleData &&
+      (!isJinja() || draft.sampleData === now.sampleData) &&
+      areSameFiles(draft.files, now.files) &&
       hasAll(draft.options, now.options) &&
       hasAll(draft.samples, now.samples);
     if (isSame) return deleteDraft(key);
@@ -169,6 +179,7 @@ export function templatePage(form) {
       language.value = draft.language;
       language.dispatchEvent(new Event("change"));
       sampleData.text = draft.sampleData;
+      files.set(draft.files);
       editor.text = draft.html;
       options.set(draft.options);
       samples.set(draft.samples);

@@ -8,6 +8,7 @@ use platen_shared::{
     limits,
     request::{FieldName, OPTIONS_WITH_PLACEHOLDERS, TemplateOptions},
     template::{self, Language},
+    template_files::TemplateFiles,
 };
 use platen_statements::{
     Timestamp,
@@ -16,6 +17,7 @@ use platen_statements::{
 
 use super::{Layout, diff, paging::Paging, playground::Panel};
 use crate::{
+    files::{self, FormFiles},
     form::{Field, Form},
     playground::{
         body::Problem,
@@ -49,6 +51,8 @@ pub(crate) struct EditorPage<'t> {
     /// The saved template; `None` for a new one.
     pub(crate) saved: Option<&'t TemplateContent>,
     pub(crate) form: EditorForm,
+    /// The files of the form, or else of the template.
+    pub(crate) files: FormFiles,
     /// The newer version that stands in the way of the save.
     pub(crate) conflict: Option<Conflict>,
     /// Whether the form differs from what is saved.
@@ -86,6 +90,10 @@ pub(crate) struct EditorForm {
     pub(crate) sample_data: String,
     /// The error of the sample values; empty if they are valid.
     pub(crate) samples_error: String,
+    /// The files; `None` if the form has none, and keeps those of the template.
+    pub(crate) files: Option<FormFiles>,
+    /// The error of the files; empty if they are valid.
+    pub(crate) files_error: String,
     /// The revision that the form was made from; `None` for a new template.
     pub(crate) revision: Option<u32>,
     /// What a new template was made from.
@@ -103,6 +111,8 @@ impl EditorForm {
             samples,
             sample_data: "{}".to_owned(),
             samples_error: String::new(),
+            files: None,
+            files_error: String::new(),
             revision: None,
             starter: None,
         }
@@ -176,12 +186,21 @@ pub(crate) struct Conflict {
     pub(crate) has_other_samples: bool,
     /// Changes from the saved options to those of the form; empty if they are equal.
     pub(crate) option_lines: Vec<diff::Line>,
+    /// Changes from the saved files to those of the form; empty if they are equal.
+    pub(crate) file_lines: Vec<diff::Line>,
     /// Changes from the saved markup to that of the form; empty if they are equal.
     pub(crate) lines: Vec<diff::Line>,
 }
 
 impl Conflict {
-    pub(crate) fn of(stored: &TemplateContent, form: &EditorForm, options: &TemplateOptions) -> Self {
+    /// `files` are those of the form; `None` if it keeps those of the template.
+    pub(crate) fn of(
+        stored: &TemplateContent,
+        form: &EditorForm,
+        options: &TemplateOptions,
+        files: Option<&TemplateFiles>,
+    ) -> Self {
+        let stored_files = &stored.template.files;
         let name = &stored.template.name;
         Self {
             by: stored.saved_by.clone(),
@@ -189,6 +208,10 @@ impl Conflict {
             name: (*name != form.name.value).then(|| name.clone()),
             has_other_samples: !form.has_samples_of(stored),
             option_lines: diff::lines(&stored.template.options.lines(), &options.lines()),
+            file_lines: diff::lines(
+                &files::lines(stored_files),
+                &files::lines(files.unwrap_or(stored_files)),
+            ),
             lines: diff::lines(&stored.html, &form.html.value),
         }
     }
@@ -215,8 +238,12 @@ pub(crate) struct VersionPage {
     pub(crate) html: String,
     /// Changes from the options of this version to those of the current template; empty if they are equal.
     pub(crate) option_lines: Vec<diff::Line>,
+    /// Changes from the files of this version to those of the current template; empty if they are equal.
+    pub(crate) file_lines: Vec<diff::Line>,
     /// Changes from this version to the current template; empty if they are equal.
     pub(crate) lines: Vec<diff::Line>,
+    /// The files of this version.
+    pub(crate) files: FormFiles,
     /// The options of this version, as a JSON object of the texts of controls.
     pub(crate) options_json: String,
     /// The current sample values, as a JSON object.
@@ -226,7 +253,7 @@ pub(crate) struct VersionPage {
 impl VersionPage {
     pub(crate) fn new(
         (layout, style_nonce): (Layout, String),
-        VersionContent { version, language, options, html, .. }: VersionContent,
+        VersionContent { version, language, options, files, html }: VersionContent,
         current: &TemplateContent,
     ) -> Self {
         Self {
@@ -236,6 +263,8 @@ impl VersionPage {
             version,
             language,
             option_lines: diff::lines(&options.lines(), &current.template.options.lines()),
+            file_lines: diff::lines(&files::lines(&files), &files::lines(&current.template.files)),
+            files: FormFiles::of(&files),
             lines: diff::lines(&html, &current.html),
             html,
             options_json: text::texts_of_options(&options).to_string(),
@@ -269,15 +298,19 @@ mod tests {
                 samples: Samples::from([(xss.to_owned(), xss.to_owned())]),
                 sample_data: xss.to_owned(),
                 samples_error: xss.to_owned(),
+                files: None,
+                files_error: xss.to_owned(),
                 revision: None,
                 starter: None,
             },
+            files: FormFiles::parse(&serde_json::json!({ xss: { "mimeType": xss } }).to_string()).unwrap(),
             conflict: Some(Conflict {
                 by: xss.to_owned(),
                 at: Timestamp(0),
                 name: Some(xss.to_owned()),
                 has_other_samples: true,
                 option_lines: diff::lines("", xss),
+                file_lines: diff::lines("", xss),
                 lines: diff::lines("", xss),
             }),
             is_unsaved: true,

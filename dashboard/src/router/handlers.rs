@@ -86,7 +86,9 @@ pub(super) fn is_resumable(segments: &[&str]) -> bool {
 /// The page of a form with these values.
 pub(super) async fn resume(context: &Context<'_>, segments: &[&str], form: &Form) -> PageResult {
     match segments {
-        ["templates", "new"] | ["playground", "template"] => template_editor::resume(context, None, form).await,
+        ["templates", "new"] | ["playground", "template"] => {
+            template_editor::resume(context, None, form).await
+        }
         ["templates", id] => template_editor::resume(context, Some(id), form).await,
         ["playground"] => playground::show(context, form).await,
         ["keys"] => keys::resume(context, form).await,

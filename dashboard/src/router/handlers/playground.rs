@@ -92,6 +92,7 @@ pub(crate) async fn template(context: &Context<'_>) -> PageResult {
         "html": template.html,
         "language": template.template.language.name(),
         "options": text::texts_of_options(&template.template.options),
+        "files": template.template.files,
     });
     let (field, values) = samples(&template);
     json[field.as_str()] = values.into();

@@ -1,16 +1,18 @@
 //! The editor of a template: new, saved, refused, in conflict.
 
 use platen_shared::{
-    job::TemplateData, limits, name::Name, request::FieldName, template::Language, template_record::BadMarkup,
+    job::TemplateData, limits, name::Name, request::FieldName, template::Language,
+    template_files::TemplateFiles, template_record::BadMarkup,
 };
 use platen_statements::templates::{SaveOutcome, TemplateContent};
 use serde_json::{json, value::RawValue};
 
 use super::{
     playground,
-    templates::{PATH, record, saved_as, template},
+    templates::{PATH, record, template},
 };
 use crate::{
+    files::FormFiles,
     form::{Field, Form},
     pages::{
         Section,
@@ -21,8 +23,8 @@ use crate::{
         text,
     },
     router::{
-        context::{Context, redirect_with_notice},
-        page_error::PageResult,
+        context::{Account, Context, redirect_with_notice},
+        page_error::{PageError, PageResult},
     },
     starter::Starter,
 };
@@ -115,6 +117,10 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
             return show_error(EditorForm { html, ..entered });
         }
     };
+    let files = match store_files(&account, &entered).await? {
+        Ok(files) => files,
+        Err(files_error) => return show_error(EditorForm { files_error, ..entered }),
+    };
     if let Some(saved) = &saved
         && entered.revision == Some(saved.revision)
         && record.name.as_str() == saved.template.name
@@ -122,19 +128,29 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
         && entered.language == saved.template.language
         && options == saved.template.options
         && entered.has_samples_of(saved)
+        && files.as_ref().is_none_or(|files| *files == saved.template.files)
     {
         return Ok(redirect_with_notice(&format!("{PATH}/{}", saved.template.id), "template-unchanged"));
     }
-    let Some(id) = id else {
-        return saved_as(account.create_template(record, Some(&samples), None).await?, "template-created");
+    let (outcome, code) = match id {
+        None => (account.create_template(record, Some(&samples), files.as_ref()).await?, "template-created"),
+        Some(id) => {
+            let revision = entered.revision;
+            let outcome = account.save_template(id, record, Some(&samples), files.as_ref(), revision).await?;
+            (outcome, "template-saved")
+        }
     };
-    match account.save_template(id, record, Some(&samples), None, entered.revision).await? {
-        SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-saved")),
-        SaveOutcome::NotFound | SaveOutcome::FilesGone => gone(context, form),
+    match outcome {
+        SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), code)),
+        SaveOutcome::NotFound => gone(context, form),
+        SaveOutcome::FilesGone => {
+            let files_error = "A file was deleted meanwhile. Save again.".to_owned();
+            show_error(EditorForm { files_error, ..entered })
+        }
         SaveOutcome::Conflict(stored) => {
             // The next save replaces the version that this page tells of.
             let form = EditorForm { revision: Some(stored.revision), ..entered };
-            let conflict = Conflict::of(&stored, &form, &options);
+            let conflict = Conflict::of(&stored, &form, &options, files.as_ref());
             let editing = Editing {
                 saved: Some(&stored),
                 conflict: Some(conflict),
@@ -144,6 +160,21 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
             Ok(show_editor(context, editing)?.with_status(409))
         }
     }
+}
+
+/// The files of a form, whose new contents are stored for the save that follows, or why they are not valid; `None` to keep those
+/// of the template.
+async fn store_files(
+    account: &Account<'_>,
+    form: &EditorForm,
+) -> Result<Result<Option<TemplateFiles>, String>, PageError> {
+    if !form.files_error.is_empty() {
+        return Ok(Err(form.files_error.clone()));
+    }
+    Ok(match &form.files {
+        Some(files) => files.store(account).await?.map(Some),
+        None => Ok(None),
+    })
 }
 
 /// The sample values of a form as a JSON object, or why they are not valid.
@@ -184,7 +215,17 @@ pub(super) fn entered(form: &Form) -> EditorForm {
     };
     let options = form.fields().filter(|(name, _)| is_option(name));
     let options = Form::of(options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
+    // The playground has files in the field of a request.
+    let text = form.get("files").or_else(|| form.get(FieldName::Assets.as_str()));
+    let parsed = text.filter(|text| !text.trim().is_empty()).map(FormFiles::parse);
+    let is_wrong = matches!(parsed, Some(None));
     EditorForm {
+        files: parsed.flatten(),
+        files_error: if is_wrong {
+            "The files are not a JSON object of objects.".to_owned()
+        } else {
+            String::new()
+        },
         revision,
         language: form.text("language").parse().unwrap_or_default(),
         sample_data: form.text("sampleData"),
@@ -221,12 +262,15 @@ fn show_editor(context: &Context<'_>, editing: Editing<'_>) -> PageResult {
     let mut layout = context.layout(title, Section::Templates);
     layout.warning = warning.or(layout.warning);
     let user = context.current_user()?.user.clone();
+    let of_template = || saved.map(|saved| FormFiles::of(&saved.template.files)).unwrap_or_default();
+    let files = form.files.clone().unwrap_or_else(of_template);
     let panel = saved.map(|saved| playground::panel_of(context, saved)).transpose()?;
     let page = context.page_with_editor(|style_nonce| EditorPage {
         layout,
         style_nonce,
         saved,
         form,
+        files,
         conflict,
         is_unsaved,
         has_preview: context.has_preview(),

@@ -1,10 +1,11 @@
-//! Saved templates: list, copies, versions.
+//! Saved templates: list, copies, versions, contents of files.
 
 use platen_shared::{
     id::TemplateId,
     name::Name,
     request::TemplateOptions,
     template::Language,
+    template_files::ContentHash,
     template_record::{BadMarkup, TemplateRecord},
 };
 use platen_statements::templates::{SaveOutcome, TemplateContent, VersionContent};
@@ -18,6 +19,7 @@ use crate::{
     router::{
         context::{Context, redirect_if_found, redirect_with_notice},
         page_error::{PageError, PageResult},
+        response::PageResponse,
     },
     search::Search,
 };
@@ -65,7 +67,7 @@ pub(super) fn record(
 }
 
 /// The page of a template that was saved.
-pub(super) fn saved_as(outcome: SaveOutcome, code: &'static str) -> PageResult {
+fn saved_as(outcome: SaveOutcome, code: &'static str) -> PageResult {
     match outcome {
         SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), code)),
         SaveOutcome::Conflict(_) | SaveOutcome::NotFound | SaveOutcome::FilesGone => Err(PageError::NotFound),
@@ -126,4 +128,12 @@ pub(crate) async fn restore(context: &Context<'_>, id: &str, number: &str) -> Pa
     let name = Name::stored(version.name);
     let record = record(language, name, &html, options).map_err(|_| PageError::NotFound)?;
     saved_as(account.save_template(id, record, None, Some(&files), None).await?, "version-restored")
+}
+
+/// The content of a file, for the scripts of pages: with no media type, and to be saved, so that no browser shows it as a page.
+pub(crate) async fn file(context: &Context<'_>, hash: &str) -> PageResult {
+    let hash = ContentHash::try_from(hash.to_owned()).map_err(|_| PageError::NotFound)?;
+    let contents = context.account()?.template_file_contents(&[hash]).await?;
+    let bytes = contents.into_values().next().ok_or(PageError::NotFound)?;
+    Ok(PageResponse::download("application/octet-stream", "file", bytes))
 }
