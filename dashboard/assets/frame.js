@@ -10,8 +10,9 @@ addEventListener(
   "message",
   async (event) => {
     if (event.source !== parent || typeof event.data?.markup !== "string") return;
-    const { markup, css, isPrint, part, paper, desk, scroll } = event.data;
-    become(new DOMParser().parseFromString(markup, "text/html"), css);
+    const { markup, css, isPrint, base, files, part, paper, desk, scroll } = event.data;
+    const page = new DOMParser().parseFromString(markup, "text/html");
+    become(page, await withFiles(page, css, base, files));
     await loaded();
     if (isPrint) forPrint();
     const size = () => ({ width: document.documentElement.scrollWidth, height: document.documentElement.scrollHeight });
@@ -35,6 +36,79 @@ addEventListener(
 
 // The message holds no secrets, and the parent looks at its sender.
 const tell = (message) => parent.postMessage(message, "*");
+
+// An address in a style sheet.
+const REFERENCE = /url\(\s*(?:"([^"]*)"|'([^']*)'|([^"'()\s]+))\s*\)|@import\s+(?:"([^"]*)"|'([^']*)')/gi;
+// Style sheets may import each other in a circle.
+const MAX_STYLE_SHEETS = 200;
+
+// Replaces what names a file by an address of its content, and gives `css` with it. `files` are contents by path, which is
+// relative to `base`, whatever the base of the page.
+async function withFiles(page, css, base, files) {
+  // Addresses without a query are compared decoded and in NFC.
+  const nameOf = ({ origin, pathname }) => {
+    try {
+      return origin + decodeURIComponent(pathname).normalize();
+    } catch {
+      return origin + pathname;
+    }
+  };
+  const found = new Map();
+  for (const [path, content] of Object.entries(files)) {
+    if (!URL.canParse(path, base)) continue;
+    const isStyleSheet = content.type.startsWith("text/css");
+    const file = isStyleSheet ? { text: await content.text() } : { url: URL.createObjectURL(content) };
+    found.set(nameOf(new URL(path, base)), file);
+  }
+  if (found.size === 0) return css;
+  const find = (reference, from) =>
+    URL.canParse(reference, from) ? found.get(nameOf(new URL(reference, from))) : undefined;
+  let sheets = 0;
+  const urlOf = ({ text, url }, address) => {
+    if (url) return url;
+    sheets += 1;
+    return URL.createObjectURL(
+      new Blob([sheets > MAX_STYLE_SHEETS ? "" : rewritten(text, address)], { type: "text/css" }),
+    );
+  };
+  const rewritten = (text, from) =>
+    text.replace(REFERENCE, (whole, ...groups) => {
+      const reference = groups.slice(0, 5).find((group) => group !== undefined);
+      const file = find(reference, from);
+      if (file === undefined) return whole;
+      const url = `url("${urlOf(file, new URL(reference, from))}")`;
+      return whole.startsWith("@") ? `@import ${url}` : url;
+    });
+  const own = page.querySelector("base[href]")?.getAttribute("href") ?? "";
+  const from = URL.canParse(own, base) ? new URL(own, base) : base;
+  for (const link of page.querySelectorAll("link[rel~=stylesheet i][href]")) {
+    const href = link.getAttribute("href");
+    const { text } = find(href, from) ?? {};
+    if (text === undefined) continue;
+    const style = page.createElement("style");
+    style.media = link.media;
+    style.textContent = rewritten(text, new URL(href, from));
+    link.replaceWith(style);
+  }
+  for (const style of page.querySelectorAll("style")) style.textContent = rewritten(style.textContent, from);
+  for (const element of page.querySelectorAll("[style]")) {
+    element.setAttribute("style", rewritten(element.getAttribute("style"), from));
+  }
+  for (const name of ["src", "poster", "href", "xlink:href"]) {
+    for (const element of page.querySelectorAll(name === "src" ? "[src]" : name === "poster" ? "[poster]" : "image")) {
+      const file = find(element.getAttribute(name) ?? "", from);
+      if (file?.url) element.setAttribute(name, file.url);
+    }
+  }
+  for (const element of page.querySelectorAll("[srcset]")) {
+    const replaced = element.getAttribute("srcset").replace(/(^|,)\s*([^\s,]+)/g, (whole, before, reference) => {
+      const file = find(reference, from);
+      return file?.url ? `${before} ${file.url}` : whole;
+    });
+    element.setAttribute("srcset", replaced);
+  }
+  return rewritten(css, from);
+}
 
 function removeUnsafe(page) {
   // Other links, such as those that open connections ahead, are not subject to the policy.

@@ -18,8 +18,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// editor. `sandbox` gives it an opaque origin, also when its address is opened directly. Markup of one member is shown to others,
 /// whose browsers reach hosts that the renderer must not reach, so nothing is loaded from any.
 const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
-    script-src 'self'; style-src data: 'unsafe-inline'; \
-    img-src data: blob:; font-src data:; media-src data: blob:; \
+    script-src 'self'; style-src data: blob: 'unsafe-inline'; \
+    img-src data: blob:; font-src data: blob:; media-src data: blob:; \
     form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
 /// Writes a body; whether it is complete.
