@@ -31,6 +31,7 @@ mod requests;
 mod retention;
 mod sign_in;
 mod support;
+mod template_files;
 mod template_list;
 
 use crate::prelude::*;
@@ -64,6 +65,7 @@ pub(crate) fn cases() -> Vec<Case> {
         owners::cases(),
         names::cases(),
         offers::cases(),
+        template_files::cases(),
         template_list::cases(),
         languages::cases(),
         accessibility::cases(),

@@ -1,7 +1,10 @@
 //! The layout and accessibility of all pages, on narrow and wide screens, in light and dark. With `PLATEN_SCREENSHOTS`,
 //! screenshots are saved.
 
-use super::support::{Person, accept_invite, choose, new_email, render};
+use super::{
+    support::{Person, accept_invite, choose, new_email, render},
+    template_files,
+};
 use crate::{album::Album, prelude::*};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -66,6 +69,13 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     for (name, value) in [("customer", "Ada Lovelace"), ("number", "2026-42"), ("total", "€ 10.50")] {
         page.fill(&format!("[data-sample={name}]"), value).await?;
     }
+    page.click("#files-part-tab").await?;
+    let names = ["logo.png", "style.css", &"long-name-".repeat(10)];
+    let files = names.map(|name| (name, "image/png", template_files::png()));
+    let files = files.each_ref().map(|(name, mime_type, content)| (*name, *mime_type, content.as_str()));
+    template_files::add(&page, &files, false).await?;
+    page.wait("document.querySelectorAll('#file-list img').length === 3").await?;
+    album.take("template-files").await?;
     page.press("Create template").await?;
     page.frames_show("Ada Lovelace").await?;
     album.take("template").await?;
