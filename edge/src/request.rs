@@ -17,15 +17,22 @@ use std::time::Instant;
 use platen_shared::{
     endpoint::Endpoint,
     file_name,
+    id::AccountId,
+    job::{Asset, AssetContent, AssetPath, Base64},
     key::ApiKey,
     limits, openapi,
     request::{RenderRequest, SavedTemplate},
+    template_files::{ContentHash, DamagedFile, TemplateFile},
 };
 use platen_spin::{
     body::{self, BodyError, IncomingBody},
-    media_type,
+    database::Database,
+    media_type, platform,
 };
-use platen_statements::attempts::{Claim, ClaimedTemplate, KeyPurpose};
+use platen_statements::{
+    attempts::{Claim, ClaimedTemplate, KeyPurpose},
+    template_files,
+};
 use spin_sdk::wasip3::{
     self,
     exports::http::handler::Guest,
@@ -33,7 +40,7 @@ use spin_sdk::wasip3::{
 };
 
 use crate::api_error::ApiError;
-use claim::{authenticate, claim, end_attempt, refund, too_late};
+use claim::{authenticate, claim, end_attempt, no_answer, refund, too_late};
 use context::RequestContext;
 use failure::Failure;
 use farm::{FarmFile, Settings};
@@ -196,10 +203,13 @@ async fn forward(
         language: saved.language,
         options: &saved.options,
     });
-    let job = request.into_job(claim.account.clone(), template).map_err(ApiError::from)?;
+    let mut job = request.into_job(claim.account.clone(), template).map_err(ApiError::from)?;
     let format = job.options.output.format();
     if let Some(attempt) = &mut context.attempt {
         attempt.format = format.extension();
+    }
+    if let Some(template) = &claim.template {
+        job.add_template_files(files_of(template, &claim.account, context).await?);
     }
     if context.deadline.is_too_close(Instant::now()) {
         return Err(too_late());
@@ -211,4 +221,25 @@ async fn forward(
         attempt.page_host = page.host();
     }
     Ok(reply::File { format, disposition, body, page })
+}
+
+/// The files of a template with their contents. A content that is gone or damaged is an internal error.
+async fn files_of(
+    template: &ClaimedTemplate,
+    account: &AccountId,
+    context: &RequestContext,
+) -> Result<Vec<Asset>, Failure> {
+    if template.files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let hashes: Vec<ContentHash> = template.files.iter().map(|(_, file)| file.hash.clone()).collect();
+    let found = template_files::contents(&Database, account, &hashes);
+    let found = platform::timeout(context.deadline.time_left(Instant::now()), found).await;
+    let found = found.ok_or_else(no_answer)?.map_err(|error| Failure::database(&error))?;
+    let asset = |(path, file): (&AssetPath, &TemplateFile)| {
+        let content = found.get(&file.hash).ok_or_else(|| Failure::internal(DamagedFile))?;
+        let content = AssetContent::Base64(Base64::of(content));
+        Ok(Asset { path: path.clone(), content, mime_type: file.mime_type.clone() })
+    };
+    template.files.iter().map(asset).collect()
 }

@@ -94,6 +94,16 @@ impl RenderJob {
             || self.options.assets.is_some()
             || self.options.base_url.is_some()
     }
+
+    /// Adds the files of a template as assets, but those with a path that is equal to that of an asset of the request.
+    pub fn add_template_files(&mut self, files: Vec<Asset>) {
+        if files.is_empty() {
+            return;
+        }
+        let assets = self.options.assets.get_or_insert_default();
+        let taken: Vec<Vec<String>> = assets.iter().map(|asset| path_names(asset.path.as_str())).collect();
+        assets.extend(files.into_iter().filter(|file| !taken.contains(&path_names(file.path.as_str()))));
+    }
 }
 
 /// The document to render.
@@ -227,17 +237,18 @@ impl RenderOptions {
         self.assets.is_some() && self.base_url.is_none()
     }
 
-    /// Checks the rules that concern several fields: number, size and paths of the assets, the number of pixels of an image, as
+    /// Checks the rules that concern several fields: number, size and paths of the assets of request and template, the number of pixels of an image, as
     /// far as it does not depend on the page, and the margins and the document of a PDF.
     ///
     /// # Errors
     /// The first rule that is broken.
     pub fn check(&self) -> Result<(), InvalidOptions> {
         let assets = self.assets.as_deref().unwrap_or_default();
-        if assets.len() > limits::MAX_ASSETS {
+        if assets.len() > limits::MAX_ASSETS + limits::MAX_TEMPLATE_FILES {
             return Err(InvalidOptions::TooManyAssets);
         }
-        if assets.iter().map(Asset::bytes).sum::<usize>() > limits::MAX_ASSET_BYTES {
+        let bytes: usize = assets.iter().map(Asset::bytes).sum();
+        if bytes > limits::MAX_ASSET_BYTES + limits::MAX_TEMPLATE_FILE_BYTES {
             return Err(InvalidOptions::AssetsTooLarge);
         }
         if Asset::repeated(assets).is_some() {

@@ -80,7 +80,8 @@ pub(super) fn was_valid(key: &ApiKey, context: &RequestContext) -> bool {
     context.was_key_valid || RECENT_KEYS.with_borrow(|keys| keys.was_valid(&key.hash(), Instant::now()))
 }
 
-fn no_answer() -> Failure {
+/// The failure of a request for which the database takes too long.
+pub(super) fn no_answer() -> Failure {
     Failure::new(ApiError::DatabaseUnavailable, "the database did not answer in time".to_owned())
 }
 

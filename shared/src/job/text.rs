@@ -2,7 +2,7 @@
 
 use std::io;
 
-use base64::{engine::general_purpose::STANDARD, read::DecoderReader};
+use base64::{Engine as _, engine::general_purpose::STANDARD, read::DecoderReader};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
@@ -51,6 +51,12 @@ texts! {
 }
 
 impl Base64 {
+    /// The text of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(STANDARD.encode(bytes))
+    }
+
     /// The number of bytes that it decodes to.
     #[must_use]
     pub fn decoded_bytes(&self) -> usize {

@@ -22,6 +22,9 @@ pub(super) fn assets(field: Field<'_>) -> Result<Option<Vec<Asset>>, InvalidRequ
         assets.push(asset(field, path, value)?);
         Ok(())
     })?;
+    if assets.iter().map(Asset::bytes).sum::<usize>() > limits::MAX_ASSET_BYTES {
+        return Err(field.rule(InvalidOptions::AssetsTooLarge));
+    }
     match Asset::repeated(&assets) {
         None => Ok(field.value.map(|_| assets)),
         Some(index) => Err(field.rule(format!("holds \"{}\" twice", shortened(assets[index].path.as_str())))),
