@@ -1,4 +1,5 @@
-//! Golden cases: requests and their expected results, one a line of `golden/invalid.jsonl` or `golden/valid.jsonl`.
+//! Golden cases: requests and their expected results, one a line of `golden/invalid.jsonl`, `golden/valid.jsonl` or
+//! `golden/fill.jsonl`.
 //! `README.md` describes the format.
 //!
 //! Invariant: the server gets exactly the bytes of the line.
@@ -67,6 +68,13 @@ pub fn valid() -> Result<Vec<Golden>> {
     load("valid")
 }
 
+/// Every template in Jinja with its request.
+pub fn filled() -> Result<Vec<Filled>> {
+    let text = fs::read_to_string(tests_dir().join("golden/fill.jsonl"))?;
+    let read = |line: &str| serde_json::from_str(line).with_context(|| line.to_owned());
+    text.lines().map(read).collect()
+}
+
 fn load(kind: &str) -> Result<Vec<Golden>> {
     let file = format!("golden/{kind}.jsonl");
     let text = fs::read_to_string(tests_dir().join(&file))?;
@@ -133,6 +141,10 @@ impl Piece {
     }
 }
 
+fn as_spelled<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::deserialize(deserializer).map(Some)
+}
+
 /// Reads `{"hex": "ef bb bf"}`.
 fn hexadecimal<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     #[derive(Deserialize)]
@@ -143,6 +155,48 @@ fn hexadecimal<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<
     let text = Hex::deserialize(deserializer)?.hex;
     let pairs = text.split_whitespace();
     pairs.map(|pair| u8::from_str_radix(pair, 16).map_err(serde::de::Error::custom)).collect()
+}
+
+/// A template in Jinja with a request, and the text of its file or its error.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filled {
+    pub name: String,
+    pub template: String,
+    /// Sent byte for byte, also if it is `null`.
+    #[serde(default, deserialize_with = "as_spelled")]
+    data: Option<Box<RawValue>>,
+    /// In place of `data`: an object with a long text, of so many bytes.
+    padded: Option<usize>,
+    variables: Option<Box<RawValue>>,
+    /// What the file says.
+    pub text: Option<String>,
+    /// The status and message of a refusal. A 422 counts, a 400 does not.
+    #[serde(default = "bad_request")]
+    pub status: u16,
+    pub error: Option<String>,
+}
+
+impl Filled {
+    /// Its request.
+    pub fn body(&self, template_id: &str) -> String {
+        let data = match (&self.data, self.padded) {
+            (Some(data), _) => data.get().to_owned(),
+            (None, Some(bytes)) => format!("{{\"pad\":\"{}\"}}", "x".repeat(bytes - 10)),
+            (None, None) => String::new(),
+        };
+        let variables = self.variables.as_ref().map_or("", |variables| variables.get());
+        let field = |name, json: &str| {
+            if json.is_empty() { String::new() } else { format!(",\"{name}\":{json}") }
+        };
+        let fields = field("data", &data) + &field("variables", variables);
+        format!("{{\"templateId\":\"{template_id}\",\"format\":\"pdf\"{fields}}}")
+    }
+
+    /// Whether the attempt counts.
+    pub fn is_counted(&self) -> bool {
+        self.error.is_none() || self.status == 422
+    }
 }
 
 /// RFC 7396.
@@ -213,6 +267,9 @@ mod tests {
     #[test]
     fn every_line_is_a_case() {
         assert!(!invalid().unwrap().is_empty());
+        for case in filled().unwrap() {
+            assert!(case.text.is_some() != case.error.is_some(), "{}", case.name);
+        }
         for case in valid().unwrap() {
             case.job("acc").unwrap_or_else(|error| panic!("{}: {error:#}", case.name));
         }

@@ -22,6 +22,7 @@ mod farm_outages;
 mod farms;
 mod faults;
 mod file_names;
+mod fill;
 mod golden;
 mod headers;
 mod images;
@@ -123,6 +124,7 @@ fn main() -> anyhow::Result<ExitCode> {
         template::cases(),
         images::cases(),
         internet::cases(),
+        fill::cases(),
         jinja::cases(),
         pdf::cases(),
         pages::cases(),
