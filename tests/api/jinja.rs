@@ -14,6 +14,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("jinja/is_checked_when_it_is_saved", checked_when_saved),
         Case::own_server("jinja/the_farm_gets_the_values_as_they_are_spelled", sent_as_spelled),
         Case::any_template("jinja/fills_pages_and_headers", fills_pages),
+        Case::any_database("jinja/escapes_what_the_document_says", escapes),
         Case::own_server("jinja/a_failure_is_given_back_and_a_limit_counts", counted),
     ]
 }
@@ -92,6 +93,55 @@ async fn fills_pages(stage: Stage) -> Result<()> {
     let answer = target.post(TEMPLATE, body(&endless, r#""data":{}"#)).send().await?;
     answer.error(422, "The template takes more steps or memory to be filled than it may")?;
     ensure!(answer.rate_limit()?.left == 0, "a 422 was not counted");
+    Ok(())
+}
+
+/// Scripts that write this have run: it is in none of the values.
+const RAN: &str = "RAN!";
+
+/// Where `docs/templates.md` says that a value is safe, it is shown and does nothing; where the document says that it is not safe, it
+/// is not.
+async fn escapes(stage: Stage) -> Result<()> {
+    let service = stage.real_service().await?;
+    let account = service.operator.account(Quota::Unlimited).await?;
+    let target = service.target(&account);
+    let render = async |template: &str, value: &str| {
+        let id = service.operator.jinja_template(&account.id, "t", &format!("<p>page</p>{template}")).await?;
+        let data = json!({ "templateId": id, "data": { "v": value }, "format": "pdf" });
+        let answer = target.post(TEMPLATE, data.to_string()).send().await?;
+        Pdf::parse(answer.file("application/pdf")?)?.text()
+    };
+    let write = "document.body.append('RA'+'N!')";
+    let element = &*format!("</p><script>{write}</script>");
+    for (template, value, expected) in [
+        ("<p>{{ v }}</p>", element, element),
+        ("<textarea cols=70>{{ v }}</textarea>", "</textarea><img src=x onerror=\"write\">", "<img src=x"),
+        (r#"<img src="data:," alt="{{ v }}">"#, &format!("\" onerror=\"{write}"), "onerror="),
+        ("<img src='data:,' alt='{{ v }}'>", &format!("' onerror='{write}"), "onerror="),
+        ("<script>document.body.append('value ' + {{ v | tojson }})</script>", element, element),
+        (
+            r#"<a href="?q={{ v | urlencode }}&r=1">a</a><script>document.body.append(document.links[0].getAttribute('href'))</script>"#,
+            "a b&r=2#\"",
+            "?q=a%20b%26r%3D2%23%22&r=1",
+        ),
+    ] {
+        let text = render(template, value).await?;
+        let text = text.replace(char::is_whitespace, "");
+        ensure!(text.contains(&expected.replace(' ', "")), "{template}: {text}");
+        ensure!(!text.contains(RAN), "{template}: a script of a value ran");
+    }
+    for (template, value) in [
+        ("<p>{{ v | safe }}</p>", element),
+        ("<img src=data:, alt={{ v }}>", &*format!("x onerror={write}")),
+        (r#"<iframe src="{{ v }}"></iframe>"#, "javascript:void parent.document.body.append('RA'+'N!')"),
+        ("<script>let x = {{ v }}</script>", "document.body.append(String.fromCharCode(82,65,78,33))"),
+        (r#"<img src="data:," onerror="void('{{ v }}')">"#, &format!("'+{write}+'")),
+        ("<style>b { display: none; {{ v }} }</style><b>RAN!</b>", "display: block"),
+        (r#"<b style="display: none; {{ v }}">RAN!</b>"#, "display: block"),
+    ] {
+        let text = render(template, value).await?;
+        ensure!(text.contains(RAN), "{template} is safe, which the document does not say: {text}");
+    }
     Ok(())
 }
 
