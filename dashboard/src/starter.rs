@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use platen_shared::template::Language;
+use serde_json::{Value, value::RawValue};
 
 use crate::{form::Form, playground::text};
 
@@ -27,22 +28,36 @@ impl Starter {
         STARTERS.iter().find(|starter| starter.id == id)
     }
 
+    /// What it is written in: Jinja if its request has `data`.
+    pub(crate) fn language(&self) -> Language {
+        if self.field("data").is_some() { Language::Jinja } else { Language::Placeholders }
+    }
+
     /// The values of its placeholders.
     pub(crate) fn samples(&self) -> BTreeMap<String, String> {
-        let request = parsed(self.request);
-        let variables = request["variables"].as_object().into_iter().flatten();
-        variables.map(|(name, value)| (name.clone(), text::text(value))).collect()
+        let Some(json) = self.field("variables") else { return BTreeMap::new() };
+        let values: BTreeMap<String, Value> = serde_json::from_str(json.get()).expect(IS_JSON);
+        values.into_iter().map(|(name, value)| (name, text::text(&value))).collect()
+    }
+
+    /// The values of one in Jinja, as a JSON object with the lines of the example.
+    pub(crate) fn sample_data(&self) -> String {
+        self.field("data").map_or_else(|| "{}".to_owned(), |json| json.get().replace("\n  ", "\n"))
+    }
+
+    /// A field of its request.
+    fn field(&self, name: &str) -> Option<Box<RawValue>> {
+        let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(self.request).expect(IS_JSON);
+        fields.into_iter().find_map(|(field, json)| (field == name).then_some(json))
     }
 
     /// Its options, as the values of controls.
     pub(crate) fn options(&self) -> Form {
-        text::form_of(&parsed(self.options))
+        text::form_of(&serde_json::from_str(self.options).expect(IS_JSON))
     }
 }
 
-fn parsed(json: &str) -> Value {
-    serde_json::from_str(json).expect("the examples are JSON")
-}
+const IS_JSON: &str = "the examples are JSON";
 
 macro_rules! starter {
     ($id:literal, $name:literal) => {
@@ -69,7 +84,11 @@ pub(crate) const STARTERS: &[Starter] = &[
 
 #[cfg(test)]
 mod tests {
-    use platen_shared::request::{OPTIONS_WITH_PLACEHOLDERS, TemplateOptions};
+    use platen_jinja::Filler;
+    use platen_shared::{
+        limits::MAX_HTML_BYTES,
+        request::{OPTIONS_WITH_PLACEHOLDERS, TemplateOptions},
+    };
 
     use super::*;
     use crate::playground::body::template_options;
@@ -78,12 +97,23 @@ mod tests {
     fn every_starter_has_valid_options_and_values() {
         for starter in STARTERS {
             let options = template_options(&starter.options()).unwrap();
+            let header = |field| options.text(field).unwrap_or_default();
+            let texts = [starter.html.to_owned()].into_iter().chain(OPTIONS_WITH_PLACEHOLDERS.map(header));
             let samples = starter.samples();
-            for placeholder in platen_shared::template::placeholders(starter.html)
-                .into_iter()
-                .chain(OPTIONS_WITH_PLACEHOLDERS.iter().flat_map(|field| options.placeholders(*field)))
-            {
-                assert!(samples.contains_key(&placeholder), "{}: {placeholder}", starter.id);
+            match starter.language() {
+                Language::Placeholders => {
+                    for placeholder in texts.flat_map(|text| platen_shared::template::placeholders(&text)) {
+                        assert!(samples.contains_key(&placeholder), "{}: {placeholder}", starter.id);
+                    }
+                }
+                Language::Jinja => {
+                    assert!(samples.is_empty(), "{}", starter.id);
+                    let mut filler = Filler::new(&starter.sample_data(), &BTreeMap::new(), "UTC");
+                    for text in texts {
+                        let result = filler.fill(&text, MAX_HTML_BYTES);
+                        assert!(result.is_ok(), "{}: {result:?}", starter.id);
+                    }
+                }
             }
             let stored = TemplateOptions::parse(starter.options.as_bytes()).unwrap();
             assert_eq!(options, stored, "{}", starter.id);

@@ -118,6 +118,16 @@ impl EditorForm {
         }
     }
 
+    /// A new template like a starter.
+    pub(crate) fn of_starter(starter: &'static Starter) -> Self {
+        Self {
+            language: starter.language(),
+            sample_data: starter.sample_data(),
+            starter: Some(starter),
+            ..Self::valid(starter.name, starter.html, starter.options(), starter.samples())
+        }
+    }
+
     /// The controls of the options.
     fn groups(&self) -> Vec<Group> {
         control::groups(FieldName::of_template(), &self.options, self.problem.as_ref())

@@ -30,8 +30,8 @@ fn is_in_view(selector: &str) -> String {
 
 async fn in_view(stage: Stage) -> Result<()> {
     let (app, _, page) = owner_page(&stage, Quota::Of(1)).await?;
-    page.go(&format!("{}/dashboard/templates/new?starter=report", app.base_url)).await?;
-    page.frames_show("Annual report 2026").await?;
+    page.go(&format!("{}/dashboard/templates/new?starter=email", app.base_url)).await?;
+    page.frames_show("Thank you for your order").await?;
     for path in ["", "playground"] {
         if !path.is_empty() {
             open(&app, &page, "").await?;
@@ -114,10 +114,10 @@ async fn tabs(stage: Stage) -> Result<()> {
 
 async fn parts(stage: Stage) -> Result<()> {
     let (app, _, page) = owner_page(&stage, Quota::Of(1)).await?;
-    let new = format!("{}/dashboard/templates/new?starter=report", app.base_url);
+    let new = format!("{}/dashboard/templates/new?starter=email", app.base_url);
     page.go(&new).await?;
     page.set_viewport(1440, 900, Theme::Light).await?;
-    page.frames_show("Annual report 2026").await?;
+    page.frames_show("Thank you for your order").await?;
     let shown = "[...document.querySelectorAll('[data-part]')].filter((it) => it.checkVisibility()).map((it) => it.id).join()";
     ensure!(page.text(shown).await? == "html-part", "{}", page.text(shown).await?);
     let is_high = "document.querySelector('#html-editor').clientHeight > innerHeight / 2 \
@@ -125,7 +125,7 @@ async fn parts(stage: Stage) -> Result<()> {
     ensure!(page.eval(is_high).await? == true, "the editor does not fill the window");
     page.click("#values-part-tab").await?;
     ensure!(page.text(shown).await? == "values-part", "{}", page.text(shown).await?);
-    page.fill("#sample-title", "Half a year").await?;
+    page.fill("#sample-headline", "Half a year").await?;
     page.frames_show("Half a year").await?;
 
     // The divider is kept for other pages, and leaves room for both sides.

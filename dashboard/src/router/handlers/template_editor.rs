@@ -36,10 +36,7 @@ const MAX_SAMPLES_BYTES: usize = 256 * 1024;
 pub(crate) fn new_page(context: &Context<'_>) -> PageResult {
     context.account()?;
     let form = if let Some(starter) = context.head.query.get(Starter::FIELD).and_then(Starter::find) {
-        EditorForm {
-            starter: Some(starter),
-            ..EditorForm::valid(starter.name, starter.html, starter.options(), starter.samples())
-        }
+        EditorForm::of_starter(starter)
     } else {
         let samples = Samples::from([("name".into(), "World".into())]);
         EditorForm::valid("", INITIAL_HTML, Form::default(), samples)
