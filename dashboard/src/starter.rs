@@ -77,6 +77,7 @@ pub(crate) const STARTERS: &[Starter] = &[
     starter!("social-card", "Social card"),
     starter!("certificate", "Certificate"),
     starter!("report", "Report"),
+    starter!("packing-list", "Packing list"),
     starter!("shipping-label", "Shipping label"),
     starter!("email", "E-mail"),
     starter!("arabic-letter", "Arabic letter"),

@@ -53,7 +53,34 @@ const EXAMPLES: &[Example] = &[
         expected: Expected::Pdf {
             pages: 3,
             size: A4,
-            texts: &["Page 1 of 3", "Page 2 of 3", "Page 3 of 3", "Children's board book", "33,575.00 €"],
+            texts: &[
+                "Page 1 of 3",
+                "Page 2 of 3",
+                "Page 3 of 3",
+                "21 November 2026",
+                "Children's board book",
+                "Subtotal 31,378.50 €",
+                "VAT 7 % 2,196.50 €",
+                "Total 33,575.00 €",
+            ],
+            outline: &[],
+        },
+    },
+    Example {
+        name: "packing-list",
+        file_name: "packing-list.pdf",
+        expected: Expected::Pdf {
+            pages: 3,
+            size: A4,
+            texts: &[
+                "24 November 2026",
+                "Carton 1 of 3: Books",
+                "169 59.87 kg",
+                "301 66.54 kg",
+                "55 4.85 kg",
+                "All cartons: 525 pieces, 131.26 kg",
+                "Page 3 / 3",
+            ],
             outline: &[],
         },
     },
@@ -66,10 +93,20 @@ const EXAMPLES: &[Example] = &[
         name: "report",
         file_name: "annual-report-2026.pdf",
         expected: Expected::Pdf {
-            pages: 2,
+            pages: 3,
             size: A4,
-            // The labels of the charts are drawn by the script of the page.
-            texts: &["Page 1 of 2", "Page 2 of 2", "Jan Feb Mar", "Books 41 %", "Germany 38 %"],
+            // The texts of the charts and the sums of the table are made by the template.
+            texts: &[
+                "Page 1 of 3",
+                "Page 3 of 3",
+                "2.72 m € 20,098 96.8 % 2.1 %",
+                "Jan Feb Mar",
+                "Books 41 %",
+                "Germany 38 %",
+                "Quarter 1 4,166 563,000 €",
+                "Quarter 4 6,275 848,000 €",
+                "2026 20,098 2,716,000 € 96.8 % 2.1 %",
+            ],
             outline: &["Annual report 2026", "Revenue", "Figures by month", "Outlook"],
         },
     },
@@ -117,42 +154,38 @@ async fn renders(stage: Stage, example: &'static Example) -> Result<()> {
     let body = std::fs::read_to_string(folder.join(format!("{}.json", example.name)))?;
     let options_file = folder.join(format!("{}.options.json", example.name));
     let options: Value = serde_json::from_str(&std::fs::read_to_string(&options_file)?)?;
-    every_value_is_used(&html, &options, &serde_json::from_str(&body)?)?;
+    let request: Value = serde_json::from_str(&body)?;
+    every_value_is_used(&html, &options, &request)?;
+    let put = put(example, request.get("data").is_some())?;
 
     let service = stage.real_service().await?;
     let account = service.operator.account(Quota::Unlimited).await?;
-    let template =
-        service.operator.template_with(&account.id, example.name, &html, Some(&options_file)).await?;
-    let body = body.replacen("TEMPLATE_ID", &template, 1);
+    let put: Vec<&str> = put.iter().map(String::as_str).chain(["--account", &account.id]).collect();
+    let saved = service.operator.run(&put).await?;
+    let body = body.replacen("TEMPLATE_ID", saved["id"].as_str().context("an id")?, 1);
     let answer = service.target(&account).post(TEMPLATE, body).send().await?;
     save(&stage, example, &answer)?;
     is_expected(&answer, &example.expected)?;
     ensure!(answer.file_name()? == example.file_name, "{}", answer.file_name()?);
-    documented_commands(&service, &account, example, &answer)
+    // The commands of the document make the same kind of file.
+    let printed = String::from_utf8(service.operator.output(&put)?.stdout)?;
+    let bytes = made_by_document(&service, &account, example.name, printed)?;
+    ensure!(bytes.first_chunk::<4>() == answer.body.first_chunk::<4>(), "another kind of file");
+    Ok(())
 }
 
-/// The commands of the document make the same kind of file.
-fn documented_commands(service: &Service, account: &Account, example: &Example, file: &Answer) -> Result<()> {
+/// The command that saves the template, without its account, as the document has it.
+fn put(example: &Example, is_jinja: bool) -> Result<Vec<String>> {
     let path = |extension| {
         let path = root().join(format!("examples/{}.{extension}", example.name));
         path.into_os_string().into_string().map_err(|_| anyhow::anyhow!("not a UTF-8 path"))
     };
-    let (template, options) = (path("html")?, path("options.json")?);
-    let put = [
-        "template",
-        "put",
-        "--account",
-        &account.id,
-        "--name",
-        "Documented",
-        "--options",
-        &options,
-        &template,
-    ];
-    let saved = String::from_utf8(service.operator.output(&put)?.stdout)?;
-    let bytes = made_by_document(service, account, example.name, saved)?;
-    ensure!(bytes.first_chunk::<4>() == file.body.first_chunk::<4>(), "another kind of file");
-    Ok(())
+    let document = std::fs::read_to_string(root().join(format!("docs/how-to/{}.md", example.name)))?;
+    ensure!(document.contains("--language jinja") == is_jinja, "another language in the document");
+    let language = if is_jinja { "jinja" } else { "placeholders" };
+    let words = ["template", "put", "--name", example.name, "--language", language, "--options"];
+    let files = [path("options.json")?, path("html")?];
+    Ok(words.map(str::to_owned).into_iter().chain(files).collect())
 }
 
 /// The file that the commands of a document make. `platen` has run for the database of the server; the commands get what
@@ -223,12 +256,20 @@ fn is_expected(answer: &Answer, expected: &Expected) -> Result<()> {
     Ok(())
 }
 
-/// A value that no placeholder takes is a mistake in an example, although a server ignores it.
+/// A value that its template does not take is a mistake in an example, although a server ignores it.
 fn every_value_is_used(html: &str, options: &Value, body: &Value) -> Result<()> {
-    let places = [Some(html), options["headerHtml"].as_str(), options["footerHtml"].as_str()];
-    for name in body["variables"].as_object().context("variables")?.keys() {
-        let placeholder = format!("{{{{{name}}}}}");
-        ensure!(places.iter().flatten().any(|text| text.contains(&placeholder)), "{name} is not used");
+    let texts = [Some(html), options["headerHtml"].as_str(), options["footerHtml"].as_str()];
+    let is_in = |text: &str| texts.iter().flatten().any(|place| place.contains(text));
+    for name in body["variables"].as_object().into_iter().flat_map(|values| values.keys()) {
+        ensure!(is_in(&format!("{{{{{name}}}}}")), "{name} is not used");
+    }
+    let mut values: Vec<&Value> = vec![&body["data"]];
+    while let Some(value) = values.pop() {
+        for (name, member) in value.as_object().into_iter().flatten() {
+            ensure!(is_in(name), "{name} is not used");
+            values.push(member);
+        }
+        values.extend(value.as_array().into_iter().flatten());
     }
     Ok(())
 }

@@ -84,7 +84,7 @@ async fn starters(stage: Stage) -> Result<()> {
     page.go(&new).await?;
     let links = page.eval("[...document.querySelectorAll('.starters a')].map((a) => a.href)").await?;
     let links = links.as_array().context("links")?;
-    ensure!(links.len() == 8, "{links:?}");
+    ensure!(links.len() == 9, "{links:?}");
     for link in &links[1..] {
         page.go(link.as_str().context("a link")?).await?;
         // The stand-in farm fills no templates.
