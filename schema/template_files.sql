@@ -33,16 +33,19 @@ BEGIN
     UPDATE template_file_uses SET put_at = new.put_at WHERE account_id = new.account_id AND hash = new.hash;
 END;
 
-CREATE TRIGGER template_files_created AFTER INSERT ON templates WHEN new.files <> '{}'
+-- Before the change, because triggers after it run in no certain order, and one of them, through the audit log, deletes
+-- contents without a use.
+CREATE TRIGGER template_files_created BEFORE INSERT ON templates WHEN new.files <> '{}'
 BEGIN
     UPDATE template_file_uses SET uses = uses + 1
     WHERE account_id = new.account_id AND hash IN (SELECT value ->> 'hash' FROM json_each(new.files));
 END;
 
-CREATE TRIGGER template_files_changed AFTER UPDATE OF files ON templates WHEN old.files IS NOT new.files
+-- Under the condition of `template_versions_kept`: the version takes over the use of the old files.
+CREATE TRIGGER template_files_saved BEFORE UPDATE OF name, packed_html, language, options, files ON templates
+WHEN new.files <> '{}' AND (old.packed_html IS NOT new.packed_html OR old.name IS NOT new.name
+    OR old.options IS NOT new.options OR old.language IS NOT new.language OR old.files IS NOT new.files)
 BEGIN
-    UPDATE template_file_uses SET uses = uses - 1
-    WHERE account_id = old.account_id AND hash IN (SELECT value ->> 'hash' FROM json_each(old.files));
     UPDATE template_file_uses SET uses = uses + 1
     WHERE account_id = new.account_id AND hash IN (SELECT value ->> 'hash' FROM json_each(new.files));
 END;
@@ -51,12 +54,6 @@ CREATE TRIGGER template_files_deleted AFTER DELETE ON templates WHEN old.files <
 BEGIN
     UPDATE template_file_uses SET uses = uses - 1
     WHERE account_id = old.account_id AND hash IN (SELECT value ->> 'hash' FROM json_each(old.files));
-END;
-
-CREATE TRIGGER version_files_kept AFTER INSERT ON template_versions WHEN new.files <> '{}'
-BEGIN
-    UPDATE template_file_uses SET uses = uses + 1
-    WHERE account_id = new.account_id AND hash IN (SELECT value ->> 'hash' FROM json_each(new.files));
 END;
 
 CREATE TRIGGER version_files_deleted AFTER DELETE ON template_versions WHEN old.files <> '{}'
