@@ -18,11 +18,10 @@ use platen_shared::{
     endpoint::Endpoint,
     file_name,
     id::AccountId,
-    job::{Asset, AssetContent, AssetPath, Base64},
+    job::Asset,
     key::ApiKey,
     limits, openapi,
     request::{RenderRequest, SavedTemplate},
-    template_files::{ContentHash, DamagedFile, TemplateFile},
 };
 use platen_spin::{
     body::{self, BodyError, IncomingBody},
@@ -232,14 +231,9 @@ async fn files_of(
     if template.files.is_empty() {
         return Ok(Vec::new());
     }
-    let hashes: Vec<ContentHash> = template.files.iter().map(|(_, file)| file.hash.clone()).collect();
+    let hashes = template.files.hashes();
     let found = template_files::contents(&Database, account, &hashes);
     let found = platform::timeout(context.deadline.time_left(Instant::now()), found).await;
     let found = found.ok_or_else(no_answer)?.map_err(|error| Failure::database(&error))?;
-    let asset = |(path, file): (&AssetPath, &TemplateFile)| {
-        let content = found.get(&file.hash).ok_or_else(|| Failure::internal(DamagedFile))?;
-        let content = AssetContent::Base64(Base64::of(content));
-        Ok(Asset { path: path.clone(), content, mime_type: file.mime_type.clone() })
-    };
-    template.files.iter().map(asset).collect()
+    template.files.assets(&found).map_err(Failure::internal)
 }

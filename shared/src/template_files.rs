@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    job::{AssetPath, AssetType, path_names},
+    job::{Asset, AssetContent, AssetPath, AssetType, Base64, path_names},
     limits,
     text::{kept, shortened, texts},
     token::sha256_hex,
@@ -29,9 +29,9 @@ fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// A stored content that does not have its hash.
+/// A stored content that does not have its hash, or is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a stored file of a template is damaged")]
+#[error("a stored file of a template is damaged or missing")]
 pub struct DamagedFile;
 
 /// A file of a template.
@@ -91,6 +91,24 @@ impl TemplateFiles {
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&AssetPath, &TemplateFile)> {
         self.0.iter()
+    }
+
+    /// The hashes of their contents.
+    #[must_use]
+    pub fn hashes(&self) -> Vec<ContentHash> {
+        self.0.values().map(|file| file.hash.clone()).collect()
+    }
+
+    /// The files as assets of a job.
+    ///
+    /// # Errors
+    /// [`DamagedFile`] if a content is not there.
+    pub fn assets(&self, contents: &BTreeMap<ContentHash, Vec<u8>>) -> Result<Vec<Asset>, DamagedFile> {
+        let asset = |(path, file): (&AssetPath, &TemplateFile)| {
+            let content = AssetContent::Base64(Base64::of(contents.get(&file.hash).ok_or(DamagedFile)?));
+            Ok(Asset { path: path.clone(), content, mime_type: file.mime_type.clone() })
+        };
+        self.0.iter().map(asset).collect()
     }
 
     /// Whether there is none.

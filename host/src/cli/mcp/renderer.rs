@@ -9,7 +9,7 @@ use platen_shared::{
     endpoint::Endpoint,
     format::OutputFormat,
     id::AccountId,
-    job::RenderJob,
+    job::{Asset, RenderJob},
     key::ApiKey,
     limits,
     page_report::PageReport,
@@ -109,6 +109,13 @@ impl SavedTemplates {
             let Some(account) = operator.owner_of_template(id).await? else { return Ok(None) };
             operator.account_scope(&account).template_content(id).await
         })
+    }
+
+    fn files(&self, template: &Template) -> Result<Vec<Asset>> {
+        let (owner, hashes) =
+            (self.admin.operator().account_scope(&template.account), template.files.hashes());
+        let contents = wait(owner.template_file_contents(&hashes))?;
+        Ok(template.files.assets(&contents)?)
     }
 }
 
@@ -221,7 +228,11 @@ fn job(endpoint: Endpoint, body: &[u8], templates: Option<&SavedTemplates>) -> R
             let TemplateContent { template, html, .. } = content.ok_or_else(not_found)?;
             let saved =
                 SavedTemplate { html: &html, language: template.language, options: &template.options };
-            request.into_job(template.account, Some(saved))
+            let files = templates.files(&template)?;
+            request.into_job(template.account, Some(saved)).map(|mut job| {
+                job.add_template_files(files);
+                job
+            })
         }
         _ => request.into_job(AccountId::from_text("operator"), None),
     };
