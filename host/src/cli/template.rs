@@ -1,5 +1,7 @@
 //! `platen template`.
 
+mod files;
+
 use std::{
     fs, io,
     io::{Read as _, Write as _},
@@ -46,6 +48,10 @@ pub(crate) enum TemplateCommand {
         /// placeholders
         #[arg(long, value_parser = languages())]
         language: Option<Language>,
+        /// A folder with the template's files, such as pictures, fonts and style sheets: at most 50, 4 MiB in all. Hidden ones
+        /// are left out. Without it a template that is replaced keeps its files
+        #[arg(long, value_name = "DIR")]
+        assets: Option<PathBuf>,
         /// The markup, or - for standard input
         file: PathBuf,
         #[command(flatten)]
@@ -83,7 +89,8 @@ struct TemplateWithMarkup {
 impl TemplateCommand {
     pub(crate) async fn run(self) -> Result<()> {
         match self {
-            Self::Put { account, name, id, options, language, file, common } => {
+            Self::Put { account, name, id, options, language, assets, file, common } => {
+                let assets = assets.map(|folder| files::read(&folder)).transpose()?;
                 let html = read(&file)?;
                 let options = options.map(|file| read_options(&file)).transpose()?;
                 let admin = common.open().await?;
@@ -109,10 +116,14 @@ impl TemplateCommand {
                         TemplateRecord::new(name, &html, options)?
                     }
                 };
+                let (files, contents) = assets.unzip();
+                for content in contents.into_iter().flatten() {
+                    owned.put_template_file(content).await?;
+                }
                 let outcome = match &id {
-                    None => owned.create_template(record, None, None).await?,
+                    None => owned.create_template(record, None, files.as_ref()).await?,
                     // Without an expected revision there is no conflict.
-                    Some(id) => owned.save_template(id, record, None, None, None).await?,
+                    Some(id) => owned.save_template(id, record, None, files.as_ref(), None).await?,
                 };
                 let saved = match outcome {
                     SaveOutcome::Saved(saved) => saved,
