@@ -45,6 +45,7 @@ mod shutdown;
 mod snippets;
 mod statements;
 mod template;
+mod template_files;
 mod trace;
 mod uploads;
 
@@ -122,6 +123,7 @@ fn main() -> anyhow::Result<ExitCode> {
         account_limits::cases(),
         file_names::cases(),
         template::cases(),
+        template_files::cases(),
         images::cases(),
         internet::cases(),
         fill::cases(),
