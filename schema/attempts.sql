@@ -9,6 +9,9 @@ CREATE TABLE attempts (
     request_id TEXT NOT NULL,
     endpoint TEXT NOT NULL,
     template_id TEXT,
+    -- The number of the template's content in `template_versions`, where it is when a save has replaced it; NULL if no attempt
+    -- was recorded.
+    template_version INTEGER,
     -- Of the URL that was rendered, without its path and query.
     host TEXT,
     format TEXT NOT NULL,

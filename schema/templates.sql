@@ -57,7 +57,7 @@ BEGIN
     DELETE FROM templates WHERE id = new.id AND new.last_change ->> 'deletes';
 END;
 
--- What a save of a template has replaced.
+-- What a save of a template has replaced. The newest version of a template is always kept, so that no number is used twice.
 CREATE TABLE template_versions (
     template_id TEXT NOT NULL,
     number INTEGER NOT NULL,

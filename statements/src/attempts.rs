@@ -89,6 +89,8 @@ pub struct Claim {
 record! {
     /// The template that was fetched with a claim.
     pub struct ClaimedTemplate {
+        /// The number that its content has among its versions, when a save has replaced it.
+        pub version: u32,
         /// The name from which the file takes its own.
         pub name: String,
         /// What it is written in.
@@ -170,6 +172,8 @@ pub struct Attempt {
     pub request_id: String,
     /// The requested template.
     pub template_id: Option<TemplateId>,
+    /// [`ClaimedTemplate::version`], of an attempt that was recorded.
+    pub template_version: Option<u32>,
     /// The host of the requested URL.
     pub host: Option<String>,
 }
@@ -224,7 +228,8 @@ const CLAIM_WITH_TEMPLATE: &str = claim_sql!(
         needed_placeholders!("?7", "?8"),
         " AND p.value NOT IN (SELECT value FROM json_each(?9))) AND (t.language = 'jinja' OR NOT ?10)"
     ),
-    ", (SELECT name FROM templates WHERE id = ?6), (SELECT language FROM templates WHERE id = ?6), (SELECT options FROM templates WHERE id = ?6), \
+    ", (SELECT 1 + coalesce(max(number), 0) FROM template_versions WHERE template_id = ?6), \
+     (SELECT name FROM templates WHERE id = ?6), (SELECT language FROM templates WHERE id = ?6), (SELECT options FROM templates WHERE id = ?6), \
      (SELECT files FROM templates WHERE id = ?6), (SELECT packed_html FROM templates WHERE id = ?6)"
 );
 const KEY_STATUS: &str = concat!(
@@ -245,12 +250,13 @@ const KEY_STATUS: &str = concat!(
 /// of rejected requests. They run for rows that are inserted, so a repetition has no effect. An account that was deleted
 /// has no rows.
 const LOG: &str = "INSERT INTO attempts (attempt_id, account_id, key_id, key_name, endpoint, format, status, counted, ms, \
-    bytes, at, refunded_month, code, request_id, template_id, host, rejected, field, queued_ms, render_ms, page_errors, failed_requests, page_host) \
+    bytes, at, refunded_month, code, request_id, template_id, host, rejected, field, queued_ms, render_ms, page_errors, failed_requests, page_host, \
+    template_version) \
     SELECT value ->> 'id', a.id, k.id, k.name, value ->> 'endpoint', value ->> 'format', value ->> 'status', \
     value ->> 'counted', value ->> 'ms', value ->> 'bytes', value ->> 'at', value ->> 'refunded_month', \
     value ->> 'code', value ->> 'request_id', value ->> 'template_id', value ->> 'host', value ->> 'rejected', \
     value ->> 'field', value ->> 'queued_ms', value ->> 'render_ms', value ->> 'page_errors', \
-    value ->> 'failed_requests', value ->> 'page_host' \
+    value ->> 'failed_requests', value ->> 'page_host', value ->> 'template_version' \
     FROM json_each(?1) JOIN accounts a ON a.id = value ->> 'account_id' \
     LEFT JOIN api_keys k ON k.hash = value ->> 'key_hash' \
     WHERE true ON CONFLICT (at, attempt_id) DO NOTHING";

@@ -30,6 +30,8 @@ record! {
         pub template_id: Option<String>,
         /// The template's name; `None` if there is no such template any more.
         pub template_name: Option<String>,
+        /// The number of the template's content that was rendered; `None` if no attempt was recorded.
+        pub template_version: Option<u32>,
         /// The host of the requested URL.
         pub host: Option<String>,
         /// `render` or `template`
@@ -87,12 +89,23 @@ pub enum StatusFilter {
 /// Time and id of a row, after which a list continues.
 pub type Cursor = (i64, i64);
 
+/// Where the content of a template with a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionPlace {
+    /// It is that of the template.
+    Current,
+    /// A save has replaced it, and it is kept.
+    Kept,
+    /// A save has replaced it, and it is not kept any more, or the account has no such template.
+    Gone,
+}
+
 macro_rules! select_requests {
     ($($from:tt)*) => {
         concat!(
             "SELECT id, at, status, counted, code, field, request_id, key_name, \
              (SELECT k.id FROM api_keys k WHERE k.id = key_id AND k.account_id = ?1 AND NOT k.is_temporary), \
-             template_id, (SELECT t.name FROM templates t WHERE t.id = template_id AND t.account_id = ?1), \
+             template_id, (SELECT t.name FROM templates t WHERE t.id = template_id AND t.account_id = ?1), template_version, \
              host, endpoint, format, ms, queued_ms, render_ms, bytes, page_errors, failed_requests, page_host \
              FROM attempts ",
             $($from)*
@@ -140,6 +153,12 @@ impl RequestFilter {
     }
 }
 
+const VERSION_PLACE: Scoped = Scoped::new(
+    "SELECT 1 + coalesce(max(number), 0) = ?3, coalesce(max(number = ?3), 0) \
+     FROM templates t LEFT JOIN template_versions v ON v.template_id = t.id \
+     WHERE t.account_id = ?1 AND t.id = ?2 GROUP BY t.id",
+);
+
 impl<B: Backend> AccountScope<'_, B> {
     /// The requests of a filter, the newest first, at most `max`. `before` continues a list.
     pub async fn requests(
@@ -171,5 +190,16 @@ impl<B: Backend> AccountScope<'_, B> {
     /// A request; `None` if the account has none with this id.
     pub async fn request(&self, id: i64) -> Result<Option<RequestEntry>, B::Error> {
         self.first(GET, values![id]).await
+    }
+
+    /// Where the content of a template is that has this number, or will have it when a save replaces it.
+    pub async fn version_place(&self, id: &str, number: u32) -> Result<VersionPlace, B::Error> {
+        let (is_current, is_kept) =
+            self.first(VERSION_PLACE, values![id, number]).await?.unwrap_or((false, false));
+        Ok(match (is_current, is_kept) {
+            (true, _) => VersionPlace::Current,
+            (false, true) => VersionPlace::Kept,
+            (false, false) => VersionPlace::Gone,
+        })
     }
 }

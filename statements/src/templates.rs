@@ -162,7 +162,6 @@ const VERSION: Scoped = Scoped::new(
     "SELECT number, name, saved_at, saved_by, language, options, files, packed_html FROM template_versions \
      WHERE account_id = ?1 AND template_id = ?2 AND number = ?3",
 );
-
 /// Rows of a page's list.
 const MAX_LISTED: i64 = 200;
 

@@ -2,7 +2,10 @@
 
 use askama::Template;
 use platen_shared::{id::TemplateId, page_report::MAX_COUNT, reason::Reason};
-use platen_statements::{keys::Key, requests::RequestEntry};
+use platen_statements::{
+    keys::Key,
+    requests::{RequestEntry, VersionPlace},
+};
 
 use super::Layout;
 use crate::{
@@ -18,7 +21,7 @@ pub(crate) const EXPORT_PATH: &str = "/dashboard/requests.csv";
 /// The first line of the CSV export.
 pub(crate) const CSV_HEADER: &str = "time,key,endpoint,format,status,counted,duration_ms,size_bytes,result,\
     request_id,code,field,failure,template_id,template,host,queue_ms,render_ms,\
-    page_errors,failed_requests,page_host\r\n";
+    page_errors,failed_requests,page_host,template_version\r\n";
 
 #[derive(Debug, Template)]
 #[template(path = "requests.html")]
@@ -56,6 +59,8 @@ impl RequestsPage {
 pub(crate) struct RequestPage {
     pub(crate) layout: Layout,
     pub(crate) request: RequestEntry,
+    /// Where the content of the template is that was rendered, if there was one and the account still has the template.
+    pub(crate) version: Option<(u32, VersionPlace)>,
 }
 
 impl RequestPage {
@@ -151,6 +156,7 @@ pub(crate) fn csv_line(request: &RequestEntry) -> String {
         &number(request.page_errors),
         &number(request.failed_requests),
         &text(&request.page_host),
+        &number(request.template_version.map(u64::from)),
     ])
 }
 
@@ -173,6 +179,7 @@ mod tests {
             key_id: None,
             template_id: None,
             template_name: None,
+            template_version: None,
             host: Some("a.example".to_owned()),
             endpoint: "render".to_owned(),
             format: "png".to_owned(),

@@ -176,7 +176,8 @@ impl<'r> Claimant<'r> {
         let usage = Usage { attempts: claim.attempts, quota: claim.quota, limits: claim.limits };
         context.authenticated(&claim.account, usage);
         let account_id = claim.account.clone();
-        context.attempt = Some(Attempt { account_id, counted: true, ..attempt.clone() });
+        let template_version = claim.template.as_ref().map(|template| template.version);
+        context.attempt = Some(Attempt { account_id, counted: true, template_version, ..attempt.clone() });
         Ok(Some(claim))
     }
 
@@ -256,6 +257,7 @@ fn attempt(
         field: None,
         request_id: context.trace.request_id.clone(),
         template_id,
+        template_version: None,
         host,
     }
 }

@@ -165,6 +165,7 @@ impl Attempts {
             page_errors: Some(2),
             failed_requests: None,
             page_host: None,
+            template_version: None,
             at: 1_000_000,
             refunded_month: None,
             code: None,

@@ -4,7 +4,7 @@ use futures::future::try_join_all;
 use http::header::CONTENT_TYPE;
 use platen_harness::client::Call;
 
-use super::support::{between, insert, now, person};
+use super::support::{Person, between, insert, new_email, now, person};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -12,6 +12,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/requests/refused_ones_are_listed", refused),
         Case::any_database("dashboard/requests/a_flood_of_refused_ones_is_limited", flood),
         Case::any_database("dashboard/requests/the_newest_refused_ones_are_kept", newest),
+        Case::any_database("dashboard/requests/the_version_of_the_template_is_linked", version),
     ]
 }
 
@@ -169,5 +170,95 @@ async fn newest(stage: Stage) -> Result<()> {
     ensure!(app.rows(&account, &newest).await? >= 4_999, "others than the newest are kept");
     ensure!(app.rows(&account, "rejected = 0").await? == 50, "rows of attempts were deleted");
     ensure!(app.rows(&other, "true").await? == 100, "rows of another account were deleted");
+    Ok(())
+}
+
+/// The version that a request has rendered, whatever happens to the template afterwards.
+async fn version(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    let (app, account) = (stand_in.app.service(), &stand_in.account);
+    let mut owner = Person::of(&app, account).await?;
+    let mut operator = Person::invited(&app, &new_email("op"), &["--operator"]).await?;
+    let template = owner.new_template("versions", "<p>0</p>").await?;
+    let path = format!("/dashboard/templates/{template}");
+    let target = app.target(account);
+    let call = |id: &str| target.render_template(&json!({ "templateId": template })).request_id(id);
+    // The template is saved while its first content is rendered.
+    let latch = stand_in.farm.hold(account.id.as_str());
+    let held = call("held").send();
+    let save = async {
+        stand_in.farm.until_received_from(account.id.as_str()).await?;
+        owner.post(&path, &[("name", "versions"), ("html", "<p>1</p>")]).await?.is(303)?;
+        latch.open();
+        anyhow::Ok(())
+    };
+    let (held, saved) = tokio::join!(held, save);
+    saved?;
+    held?.file("image/png")?;
+    call("second").send().await?.file("image/png")?;
+    // Other samples are no other version.
+    let samples = [("name", "versions"), ("html", "<p>1</p>"), ("sample.a", "b")];
+    owner.post(&path, &samples).await?.is(303)?;
+    call("samples").send().await?.file("image/png")?;
+    owner.post(&format!("{path}/versions/1/restore"), &[]).await?.is(303)?;
+    call("restored").send().await?.file("image/png")?;
+    target
+        .render_template(&json!({ "templateId": template, "width": "a" }))
+        .request_id("refused")
+        .send()
+        .await?;
+    target.render(&json!({ "html": "<p>0</p>" })).request_id("markup").send().await?.file("image/png")?;
+    app.until_rows(
+        account,
+        "request_id IN ('held', 'second', 'samples', 'restored', 'refused', 'markup')",
+        6,
+    )
+    .await?;
+    let kept = |number: u32| format!("<a href=\"{path}/versions/{number}\">Version {number}</a>");
+    let current = format!("<a href=\"{path}\">Current version</a>");
+    let gone = |number: u32| format!("Version {number} <span class=\"dim\">not kept any more</span>");
+    let shown = [
+        ("held", Some(kept(1))),
+        ("second", Some(kept(2))),
+        ("samples", Some(kept(2))),
+        ("restored", Some(current.clone())),
+        ("refused", None),
+        ("markup", None),
+    ];
+    shows(&mut owner, &shown).await?;
+    for (number, html) in [(1, "0"), (2, "1")] {
+        let page = owner.get(&format!("{path}/versions/{number}")).await?.is(200)?.body;
+        ensure!(page.contains(&format!("&#60;p&#62;{html}&#60;/p&#62;")), "version {number}: {page}");
+    }
+    // Only the last version is kept.
+    let retention = [("versions", "1"), ("attempts", "30"), ("confirmed", "1")];
+    operator.post("/dashboard/operator/retention", &retention).await?.is(303)?;
+    owner.post(&path, &[("name", "versions"), ("html", "<p>2</p>")]).await?.is(303)?;
+    let shown = [("held", Some(gone(1))), ("second", Some(gone(2))), ("restored", Some(kept(3)))];
+    shows(&mut owner, &shown).await?;
+    call("latest").send().await?.file("image/png")?;
+    app.until_rows(account, "request_id = 'latest'", 1).await?;
+    shows(&mut owner, &[("latest", Some(current))]).await?;
+    let csv = owner.get("/dashboard/requests.csv").await?.is(200)?.body;
+    let ends = |id: &str, end: &str| {
+        csv.lines().any(|line| line.contains(&format!(",{id},")) && line.ends_with(end))
+    };
+    for (id, end) in [("held", ",1"), ("samples", ",2"), ("latest", ",4"), ("markup", ",")] {
+        ensure!(ends(id, end), "{id}: {csv}");
+    }
+    owner.post(&format!("{path}/delete"), &[]).await?.is(303)?;
+    shows(&mut owner, &[("latest", None)]).await?;
+    Ok(())
+}
+
+/// What the pages of requests, by their ids, say about the template's version.
+async fn shows(person: &mut Person, requests: &[(&str, Option<String>)]) -> Result<()> {
+    for (id, expected) in requests {
+        let found = person.get(&format!("/dashboard/requests?id={id}")).await?.is(200)?.body;
+        let page = between(&found, "<td data-label=\"Request\"><a href=\"", "\"")?;
+        let page = person.get(&page).await?.is(200)?.body;
+        let shown = between(&page, "<dt>Version of the template</dt><dd>", "</dd>").ok();
+        ensure!(shown == *expected, "{id}: {shown:?}, not {expected:?}");
+    }
     Ok(())
 }

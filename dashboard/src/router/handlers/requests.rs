@@ -50,8 +50,14 @@ fn oldest(now: i64, kept_days: u32) -> i64 {
 
 pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
     let id = id.parse().map_err(|_| PageError::NotFound)?;
-    let request = context.account()?.request(id).await?.ok_or(PageError::NotFound)?;
-    context.page(&RequestPage { layout: context.layout("Request", Section::Requests), request })
+    let account = context.account()?;
+    let request = account.request(id).await?.ok_or(PageError::NotFound)?;
+    let template = request.template_id.as_deref().filter(|_| request.template_name.is_some());
+    let version = match template.zip(request.template_version) {
+        Some((id, number)) => Some((number, account.version_place(id, number).await?)),
+        None => None,
+    };
+    context.page(&RequestPage { layout: context.layout("Request", Section::Requests), request, version })
 }
 
 pub(crate) async fn export(context: &Context<'_>) -> PageResult {
