@@ -33,7 +33,8 @@ use crate::{cgroup, config::Config};
 /// The program of this process, also after its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Limits the templates that are filled at once, to one for each core. Accounts take turns.
+/// Limits the templates that are filled at once, to one for each core, and to two at least. Accounts take turns, and none has
+/// all of them: a template of another account does not wait for one that is filled for as long as it may be.
 #[derive(Debug)]
 pub(crate) struct Filling {
     limit: FairLimit<AccountId>,
@@ -42,9 +43,9 @@ pub(crate) struct Filling {
 
 impl Filling {
     pub(crate) fn new(config: &Config) -> Self {
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let places = thread::available_parallelism().map_or(1, NonZero::get).max(2);
         Self {
-            limit: FairLimit::new(cores, config.queue),
+            limit: FairLimit::new(places, places - 1, config.queue),
             wait: Duration::from_secs(config.queue_timeout.get().into()),
         }
     }

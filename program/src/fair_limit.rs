@@ -1,7 +1,7 @@
 //! A limit of what runs at once, in which flows, such as accounts, take turns.
 //!
-//! Invariant: there are never more permits than the limit, and one that is dropped, or that its waiter does not take, goes to the
-//! next waiter.
+//! Invariant: there are never more permits than the limit, no flow has more than its own limit, and one that is dropped, or that
+//! its waiter does not take, goes to the next waiter that may have it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,14 +17,30 @@ pub struct FairLimit<K: PartialEq + Clone>(Arc<Mutex<Permits<K>>>);
 #[derive(Debug)]
 struct Permits<K: PartialEq + Clone> {
     free: usize,
+    max_of_flow: usize,
+    /// The flow of each permit.
+    held: Vec<K>,
     queue: FairQueue<K, oneshot::Sender<Permit<K>>>,
 }
 
+impl<K: PartialEq + Clone> Permits<K> {
+    fn take(&mut self, flow: &K) {
+        self.free -= 1;
+        self.held.push(flow.clone());
+    }
+}
+
+/// Whether a flow may have one more of these permits.
+fn is_below<K: PartialEq>(max_of_flow: usize, held: &[K], flow: &K) -> bool {
+    held.iter().filter(|held| *held == flow).count() < max_of_flow
+}
+
 impl<K: PartialEq + Clone> FairLimit<K> {
-    /// A limit for which at most `max_queued` wait.
+    /// A limit for which at most `max_queued` wait, and of which a flow has at most `max_of_flow`.
     #[must_use]
-    pub fn new(limit: usize, max_queued: usize) -> Self {
-        Self(Arc::new(Mutex::new(Permits { free: limit, queue: FairQueue::new(max_queued) })))
+    pub fn new(limit: usize, max_of_flow: usize, max_queued: usize) -> Self {
+        let queue = FairQueue::new(max_queued);
+        Self(Arc::new(Mutex::new(Permits { free: limit, max_of_flow, held: Vec::new(), queue })))
     }
 
     /// Waits for a turn of a flow; `None` if it does not come in time, or if the queue has no space for it.
@@ -32,9 +48,9 @@ impl<K: PartialEq + Clone> FairLimit<K> {
         let (sender, receiver) = oneshot::channel();
         let ticket = {
             let mut permits = self.0.lock();
-            if permits.free > 0 {
-                permits.free -= 1;
-                return Some(Permit(Arc::clone(&self.0)));
+            if permits.free > 0 && is_below(permits.max_of_flow, &permits.held, flow) {
+                permits.take(flow);
+                return Some(Permit { permits: Arc::clone(&self.0), flow: flow.clone() });
             }
             permits.queue.join(flow, sender).ok()?.0
         };
@@ -58,20 +74,26 @@ impl<K: PartialEq + Clone> Drop for Position<'_, K> {
 
 /// One of a limit, until it is dropped.
 #[derive(Debug)]
-pub struct Permit<K: PartialEq + Clone>(Arc<Mutex<Permits<K>>>);
+pub struct Permit<K: PartialEq + Clone> {
+    permits: Arc<Mutex<Permits<K>>>,
+    flow: K,
+}
 
 impl<K: PartialEq + Clone> Drop for Permit<K> {
     fn drop(&mut self) {
-        let next = {
-            let mut permits = self.0.lock();
-            let Some((_, next)) = permits.queue.pop(|_, _| true) else {
-                permits.free += 1;
-                return;
-            };
-            next
+        let (flow, next) = {
+            let mut permits = self.permits.lock();
+            let Permits { free, max_of_flow, held, queue } = &mut *permits;
+            *free += 1;
+            if let Some(index) = held.iter().position(|held| *held == self.flow) {
+                held.swap_remove(index);
+            }
+            let Some((flow, next)) = queue.pop(|flow, _| is_below(*max_of_flow, held, flow)) else { return };
+            permits.take(&flow);
+            (flow, next)
         };
         // If the waiter has gone, the permit is dropped here, and the next one gets it.
-        let _ = next.send(Self(Arc::clone(&self.0)));
+        let _ = next.send(Self { permits: Arc::clone(&self.permits), flow });
     }
 }
 
@@ -91,7 +113,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_with_many_requests_does_not_delay_another_one() {
-        let limit = FairLimit::new(1, 99);
+        let limit = FairLimit::new(1, 1, 99);
         let first = limit.acquire(&1, WAIT).await;
         let order = Mutex::new(Vec::new());
         let request = async |client| {
@@ -108,7 +130,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_waits_for_a_time_and_only_if_the_queue_has_space() {
-        let limit = FairLimit::new(0, 2);
+        let limit = FairLimit::new(0, 1, 2);
         let began = Instant::now();
         let requests = join_all([&1, &1].map(|client| limit.acquire(client, WAIT)));
         let mut requests = std::pin::pin!(requests);
@@ -121,7 +143,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_permit_of_a_request_that_was_cancelled_is_passed_on() {
-        let limit = FairLimit::new(1, 9);
+        let limit = FairLimit::new(1, 1, 9);
         let first = limit.acquire(&1, WAIT).await;
         let mut second = Box::pin(limit.acquire(&1, WAIT));
         let mut third = Box::pin(limit.acquire(&2, WAIT));
@@ -131,5 +153,25 @@ mod tests {
         drop(second);
         drop(third.await);
         assert_eq!(state(&limit), (0, 1));
+    }
+
+    #[tokio::test]
+    async fn a_flow_leaves_what_is_above_its_own_limit() {
+        let limit = FairLimit::new(2, 1, 9);
+        let first = limit.acquire(&1, WAIT).await;
+        let mut second = Box::pin(limit.acquire(&1, WAIT));
+        assert!((&mut second).now_or_never().is_none());
+        // Another flow does not wait, and its end starts nothing of the first one.
+        let other = limit.acquire(&2, WAIT).now_or_never().unwrap();
+        let mut third = Box::pin(limit.acquire(&1, WAIT));
+        assert!((&mut third).now_or_never().is_none());
+        drop(other);
+        assert!((&mut second).now_or_never().is_none());
+        drop(first);
+        let second = (&mut second).now_or_never().unwrap();
+        assert!(second.is_some() && (&mut third).now_or_never().is_none());
+        drop(second);
+        drop(third.await);
+        assert_eq!(state(&limit), (0, 2));
     }
 }

@@ -113,7 +113,7 @@ pub(super) struct ConcurrencyLimit(FairLimit<FlowId>);
 
 impl ConcurrencyLimit {
     pub(super) fn new(free: usize, max_queued: usize) -> Self {
-        Self(FairLimit::new(free, max_queued))
+        Self(FairLimit::new(free, free, max_queued))
     }
 
     /// Waits for the turn of a request of a flow.
