@@ -1,8 +1,8 @@
 //! The way from a request to its response: `auth → parse → claim → forward → relay`.
 //!
 //! Invariant: [`respond`] takes these steps in this order. The body is not read before the key is known to have been valid within
-//! the last hour. A render takes one statement before it is forwarded, and two if its key was not known. Every response has the
-//! request id, and every request writes one line to the access log.
+//! the last hour. A render takes one statement before it is forwarded, one more if its key was not known, and one more for the
+//! files of its template. Every response has the request id, and every request writes one line to the access log.
 
 mod attempt_log;
 mod claim;
