@@ -208,3 +208,25 @@ impl FromArgMatches for Fields {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helps_have_the_words_of_the_command_line() {
+        for name in Fields::names() {
+            let help = help(name.spec().description);
+            assert!(
+                !help.contains("422") && !help.contains('`') && !help.contains("x-page-"),
+                "{name}: {help}"
+            );
+            let words = help.split(|c: char| !c.is_alphanumeric());
+            let field = words.into_iter().find(|word| {
+                word.contains(char::is_uppercase) && Fields::names().any(|it| it.as_str() == *word)
+            });
+            assert_eq!(field, None, "{name}: {help}");
+        }
+        assert_eq!(help("Excludes `javaScript: false`."), "Excludes --java-script=false");
+    }
+}
