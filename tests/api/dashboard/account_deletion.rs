@@ -11,11 +11,13 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// The tables with a column `account_id`, without the audit log.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 13] = [
     "api_keys",
     "attempts",
     "invites",
     "running_attempts",
+    "template_file_uses",
+    "template_files",
     "template_versions",
     "templates",
     "usage",
@@ -36,6 +38,7 @@ async fn deletion(stage: Stage) -> Result<()> {
     app.operator.run(&limits).await?;
     let template = app.operator.template(id, "First", "{{ a }}").await?;
     app.execute(&format!("UPDATE templates SET name = 'Second' WHERE id = '{template}'")).await?;
+    app.execute(&format!("INSERT INTO template_files VALUES ('{id}', 'hash', unixepoch(), x'00')")).await?;
     let mut member = Person::invited(app, &new_email("member"), &["--account", id]).await?;
     let mut operator = Person::invited(app, &new_email("op"), &["--operator"]).await?;
     operator.post(&format!("/dashboard/operator/accounts/{id}/join"), &[]).await?.is(303)?;

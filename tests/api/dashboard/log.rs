@@ -59,11 +59,11 @@ async fn every_attempt(stage: Stage) -> Result<()> {
     }
     let successful = lines.iter().find(|line| line.contains(",200,")).context("the successful attempt")?;
     let cells: Vec<&str> = successful.rsplit(',').collect();
-    ensure!(cells[..3] == ["", "0", "0"], "what its page did: {successful}");
-    ensure!(cells[3..5] == ["2021", "1007"], "its times in the farm: {successful}");
-    ensure!(cells[12] == "OK", "its result: {successful}");
-    ensure!(cells[13].parse::<u64>().is_ok_and(|bytes| bytes > 0), "its size: {successful}");
-    ensure!(cells[14].parse::<u64>().is_ok(), "its duration: {successful}");
+    ensure!(cells[..4] == ["1", "", "0", "0"], "version, what its page did: {successful}");
+    ensure!(cells[4..6] == ["2021", "1007"], "its times in the farm: {successful}");
+    ensure!(cells[13] == "OK", "its result: {successful}");
+    ensure!(cells[14].parse::<u64>().is_ok_and(|bytes| bytes > 0), "its size: {successful}");
+    ensure!(cells[15].parse::<u64>().is_ok(), "its duration: {successful}");
     ensure!(exported(&mut person, "/dashboard/requests.csv?status=failed", 3).await?.len() == 3);
     let page = person.get("/dashboard/requests?status=failed").await?.body;
     ensure!(

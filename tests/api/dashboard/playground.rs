@@ -294,8 +294,8 @@ async fn picture(stage: Stage) -> Result<()> {
     page.set_viewport(1200, 720, Theme::Light).await?;
     playground(app, &page, &new_email("pg")).await?;
     let examples = tests_dir().join("../examples");
-    let mut markup = std::fs::read_to_string(examples.join("report.html"))?;
-    let request: Value = serde_json::from_slice(&std::fs::read(examples.join("report.json"))?)?;
+    let mut markup = std::fs::read_to_string(examples.join("certificate.html"))?;
+    let request: Value = serde_json::from_slice(&std::fs::read(examples.join("certificate.json"))?)?;
     for (name, value) in request["variables"].as_object().context("variables")? {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         markup = markup
