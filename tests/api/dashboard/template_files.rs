@@ -282,7 +282,7 @@ async fn foreign(stage: Stage) -> Result<()> {
         page.eval("window.ran === undefined && localStorage.ran === undefined").await? == true,
         "a script ran"
     );
-    // Of no other account, and of nobody.
+    // Not for another account, and not without a session.
     let other = app.operator.account(Quota::Of(1)).await?;
     let mut stranger = Person::of(&app, &other).await?;
     stranger.get(&address).await?.is(404)?;
