@@ -5,8 +5,8 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use platen_shared::{
-    job::{AssetPath, AssetType},
-    template_files::{ContentHash, TemplateFile, TemplateFiles},
+    job::{AssetPath, AssetType, ContentHash},
+    template_files::{TemplateFile, TemplateFiles},
 };
 use platen_statements::{AccountScope, Backend};
 use serde_json::{Map, Value};

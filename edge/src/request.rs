@@ -1,8 +1,8 @@
 //! The way from a request to its response: `auth → parse → claim → forward → relay`.
 //!
 //! Invariant: [`respond`] takes these steps in this order. The body is not read before the key is known to have been valid within
-//! the last hour. A render takes one statement before it is forwarded, one more if its key was not known, and one more for the
-//! files of its template. Every response has the request id, and every request writes one line to the access log.
+//! the last hour. A render takes one statement before it is forwarded, one more if its key was not known, and one more if the farm
+//! needs the files of its template. Every response has the request id, and every request writes one line to the access log.
 
 mod attempt_log;
 mod claim;
@@ -17,8 +17,7 @@ use std::time::Instant;
 use platen_shared::{
     endpoint::Endpoint,
     file_name,
-    id::AccountId,
-    job::Asset,
+    job::RenderJob,
     key::ApiKey,
     limits, openapi,
     request::{RenderRequest, SavedTemplate},
@@ -208,12 +207,17 @@ async fn forward(
         attempt.format = format.extension();
     }
     if let Some(template) = &claim.template {
-        job.add_template_files(files_of(template, &claim.account, context).await?);
+        job.add_template_files(template.files.assets());
     }
     if context.deadline.is_too_close(Instant::now()) {
         return Err(too_late());
     }
-    let FarmFile { body, page, .. } = farm::render(settings, &job, context.deadline.at(), context).await?;
+    let mut file = farm::render(settings, &job, context.deadline.at(), context).await?;
+    if file.is_none() {
+        add_contents(&mut job, context).await?;
+        file = farm::render(settings, &job, context.deadline.at(), context).await?;
+    }
+    let FarmFile { body, page, .. } = file.ok_or_else(|| Failure::internal(ContentsRefused))?;
     let disposition = file_name::content_disposition(&[file_name.as_deref(), template_name], format);
     if let Some(attempt) = &mut context.attempt {
         (attempt.page_errors, attempt.failed_requests) = (Some(page.errors), Some(page.failed_requests));
@@ -222,18 +226,16 @@ async fn forward(
     Ok(reply::File { format, disposition, body, page })
 }
 
-/// The files of a template with their contents. A content that is gone or damaged is an internal error.
-async fn files_of(
-    template: &ClaimedTemplate,
-    account: &AccountId,
-    context: &RequestContext,
-) -> Result<Vec<Asset>, Failure> {
-    if template.files.is_empty() {
-        return Ok(Vec::new());
-    }
-    let hashes = template.files.hashes();
-    let found = template_files::contents(&Database, account, &hashes);
-    let found = platform::timeout(context.deadline.time_left(Instant::now()), found).await;
-    let found = found.ok_or_else(no_answer)?.map_err(|error| Failure::database(&error))?;
-    template.files.assets(&found).map_err(Failure::internal)
+/// The farm asked for contents that it was sent.
+#[derive(Debug, thiserror::Error)]
+#[error("the farm asked again for the files of the template")]
+struct ContentsRefused;
+
+/// Adds the contents of the files of the template. One that is gone or damaged is an internal error.
+async fn add_contents(job: &mut RenderJob, context: &RequestContext) -> Result<(), Failure> {
+    let hashes: Vec<_> = job.template_files().map(|(hash, _)| hash.clone()).collect();
+    let contents = template_files::contents(&Database, &job.account, &hashes);
+    let contents = platform::timeout(context.deadline.time_left(Instant::now()), contents).await;
+    let contents = contents.ok_or_else(no_answer)?.map_err(|error| Failure::database(&error))?;
+    job.set_contents(&contents).map_err(Failure::internal)
 }

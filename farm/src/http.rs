@@ -8,6 +8,7 @@
 
 mod access_log;
 mod connection;
+mod kept_files;
 
 use std::{
     future::Future,
@@ -40,11 +41,12 @@ use tokio_util::sync::CancellationToken;
 
 use access_log::AccessLog;
 use connection::Connections;
+use kept_files::{Incomplete, KeptFiles};
 
 use crate::{error::Refused, farm::Farm};
 
-/// 5 MiB of HTML in which each byte is a JSON escape of six bytes are 30 MiB.
-const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
+/// A request of 32 MiB, its template of 5 MiB in which each byte is a JSON escape of six bytes, and files of 4 MiB in base64.
+const MAX_BODY_BYTES: usize = 72 * 1024 * 1024;
 /// Proxies check twice a second whether a farm is ready.
 const NOTICE_TIME: Duration = Duration::from_secs(3);
 
@@ -53,6 +55,7 @@ struct App {
     farm: Farm,
     /// `None` in the process of the callers.
     token: Option<FarmToken>,
+    kept_files: KeptFiles,
     /// Cancelled when the farm is about to end.
     ending: CancellationToken,
     id: HeaderValue,
@@ -82,7 +85,7 @@ impl Farm {
     fn router_until(&self, token: Option<FarmToken>, ending: CancellationToken) -> Router {
         // The keys of the hash are random.
         let id = RandomState::new().hash_one(process::id()).into();
-        let app = App { farm: self.clone(), token, ending, id };
+        let app = App { farm: self.clone(), token, kept_files: KeptFiles::new(), ending, id };
         Router::new()
             .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
             .route(wire::FILL_PATH, post(fill).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
@@ -179,7 +182,7 @@ async fn render(
     }
     let mut line = AccessLog::new(&headers);
     let deadline = Instant::now() + time_left(&headers);
-    let job = match timeout_at(deadline, read(request, &app)).await {
+    let mut job = match timeout_at(deadline, read(request, &app)).await {
         Ok(Ok(job)) => job,
         Ok(Err(error)) => {
             tracing::warn!(request_id = line.progress.name, %error, "cannot read a job");
@@ -188,6 +191,11 @@ async fn render(
         Err(_) => return line.refused(Refusal::Deadline.before_page_ran()),
     };
     line.describe(&job);
+    match app.kept_files.complete(&mut job) {
+        Ok(()) => {}
+        Err(Incomplete::ContentsNeeded) => return line.contents_needed(),
+        Err(Incomplete::WrongHash) => return line.refused(Refusal::InvalidJob),
+    }
     let rendering = app.farm.render_observed(&job, None, deadline, &line.progress);
     let Extension(cancelled) = cancelled.unwrap_or_default();
     match cancelled.run_until_cancelled(rendering).await {

@@ -243,9 +243,15 @@ impl State {
             return Ok(self.reject(&Refusal::Unauthorized));
         }
         let body = body.collect().await.map_err(|_| BreakOff)?.to_bytes();
-        let Ok(job) = serde_json::from_slice::<RenderJob>(&body) else {
+        let Ok(mut job) = serde_json::from_slice::<RenderJob>(&body) else {
             return Ok(self.reject(&Refusal::InvalidJob));
         };
+        if job.template_files().any(|(_, content)| content.is_none()) {
+            let mut response = Response::new(full(""));
+            *response.status_mut() = StatusCode::from_u16(wire::CONTENTS_NEEDED).unwrap_or_default();
+            response.headers_mut().insert(wire::FARM_ID, self.id.into());
+            return Ok(response);
+        }
         let mut response = self.serve(head.headers, job).await?;
         if is_draining() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -13,11 +13,13 @@ mod output;
 mod text;
 mod xml_reader;
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use url::Url;
 
 pub use self::{
-    asset::{Asset, AssetContent, AssetPath, AssetText, AssetType, path_names},
+    asset::{Asset, AssetContent, AssetPath, AssetText, AssetType, ContentHash, DamagedFile, path_names},
     document::{
         Attachment, DocumentOptions, Metadata, PdfA, PdfStandard, Permission, Protection, Relationship,
     },
@@ -96,13 +98,33 @@ impl RenderJob {
     }
 
     /// Adds the files of a template as assets, but those with a path that is equal to that of an asset of the request.
-    pub fn add_template_files(&mut self, files: Vec<Asset>) {
-        if files.is_empty() {
+    pub fn add_template_files(&mut self, files: impl Iterator<Item = Asset>) {
+        let mut files = files.peekable();
+        if files.peek().is_none() {
             return;
         }
         let assets = self.options.assets.get_or_insert_default();
         let taken: Vec<Vec<String>> = assets.iter().map(|asset| path_names(asset.path.as_str())).collect();
-        assets.extend(files.into_iter().filter(|file| !taken.contains(&path_names(file.path.as_str()))));
+        assets.extend(files.filter(|file| !taken.contains(&path_names(file.path.as_str()))));
+    }
+
+    /// The files of a template in the job: their hashes, and their contents as far as they are there.
+    pub fn template_files(&mut self) -> impl Iterator<Item = (&ContentHash, &mut Option<Arc<Base64>>)> {
+        self.options.assets.iter_mut().flatten().filter_map(|asset| match &mut asset.content {
+            AssetContent::Stored { hash, content } => Some((&*hash, content)),
+            AssetContent::Base64(_) | AssetContent::Text(_) => None,
+        })
+    }
+
+    /// Sets the contents of the files of a template.
+    ///
+    /// # Errors
+    /// [`DamagedFile`] if one is not among `contents`.
+    pub fn set_contents(&mut self, contents: &BTreeMap<ContentHash, Vec<u8>>) -> Result<(), DamagedFile> {
+        self.template_files().try_for_each(|(hash, content)| {
+            *content = Some(Arc::new(Base64::of(contents.get(hash).ok_or(DamagedFile)?)));
+            Ok(())
+        })
     }
 }
 

@@ -5,34 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    job::{Asset, AssetContent, AssetPath, AssetType, Base64, path_names},
+    job::{Asset, AssetContent, AssetPath, AssetType, ContentHash, path_names},
     limits,
-    text::{kept, shortened, texts},
-    token::sha256_hex,
+    text::shortened,
 };
-
-texts! {
-    /// The hash of a content: SHA-256 in lower-case hex.
-    #[derive(PartialOrd, Ord, Hash)]
-    ContentHash = |text| kept(text, is_hash, "must be SHA-256 in lower-case hex");
-}
-
-impl ContentHash {
-    /// The hash of a content.
-    #[must_use]
-    pub fn of(content: &[u8]) -> Self {
-        Self(sha256_hex(content))
-    }
-}
-
-fn is_hash(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-/// A stored content that does not have its hash, or is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a stored file of a template is damaged or missing")]
-pub struct DamagedFile;
 
 /// A file of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,22 +69,13 @@ impl TemplateFiles {
         self.0.iter()
     }
 
-    /// The hashes of their contents.
-    #[must_use]
-    pub fn hashes(&self) -> Vec<ContentHash> {
-        self.0.values().map(|file| file.hash.clone()).collect()
-    }
-
-    /// The files as assets of a job.
-    ///
-    /// # Errors
-    /// [`DamagedFile`] if a content is not there.
-    pub fn assets(&self, contents: &BTreeMap<ContentHash, Vec<u8>>) -> Result<Vec<Asset>, DamagedFile> {
-        let asset = |(path, file): (&AssetPath, &TemplateFile)| {
-            let content = AssetContent::Base64(Base64::of(contents.get(&file.hash).ok_or(DamagedFile)?));
-            Ok(Asset { path: path.clone(), content, mime_type: file.mime_type.clone() })
-        };
-        self.0.iter().map(asset).collect()
+    /// The files as assets of a job, without their contents.
+    pub fn assets(&self) -> impl Iterator<Item = Asset> {
+        self.0.iter().map(|(path, file)| Asset {
+            path: path.clone(),
+            content: AssetContent::Stored { hash: file.hash.clone(), content: None },
+            mime_type: file.mime_type.clone(),
+        })
     }
 
     /// Whether there is none.

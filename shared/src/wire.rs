@@ -2,6 +2,8 @@
 
 /// The path to which jobs are posted.
 pub const JOBS_PATH: &str = "/v1/jobs";
+/// Status of a farm's response to a job with files of a template whose contents it needs. The job has not begun.
+pub const CONTENTS_NEEDED: u16 = 428;
 /// The path to which jobs are posted whose templates are to be filled and not rendered.
 pub const FILL_PATH: &str = "/v1/fill";
 /// Header of every response of a farm: a random name of the process. A response without it is that of a proxy, or of a

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use platen_shared::{
     id::{AccountId, InviteId, KeyId, SessionId, TemplateId, UserId},
+    job::{ContentHash, DamagedFile},
     request::TemplateOptions,
     template::{DamagedTemplate, Language},
-    template_files::{ContentHash, DamagedFile, TemplateFiles},
+    template_files::TemplateFiles,
 };
 
 use crate::{

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use platen_shared::{
     id::AccountId,
-    template_files::{ContentHash, DamagedFile},
+    job::{ContentHash, DamagedFile},
 };
 use serde_json::json;
 

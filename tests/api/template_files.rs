@@ -1,4 +1,4 @@
-//! Files of templates in renders: saved by `platen template put --assets`, sent with each job, deleted when none uses them.
+//! Files of templates in renders: saved by `platen template put --assets`, sent with a job and kept by the farm, deleted when none uses them.
 
 use std::{fs, path::Path};
 
@@ -81,6 +81,9 @@ async fn rendered(stage: Stage) -> Result<()> {
     put(&service, &account.id, red.path(), Some(&id)).await?;
     let without_picture = picture(&target, body(&id, None)).await?;
     without_picture.expect(90, 90, RED)?;
+    // The farm has kept it.
+    service.execute("UPDATE template_files SET content = x'00'").await?;
+    picture(&target, body(&id, None)).await?.expect(90, 90, RED)?;
     Ok(())
 }
 

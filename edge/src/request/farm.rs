@@ -81,18 +81,20 @@ impl Settings {
     }
 }
 
-/// Sends a job and waits for the file: for all of a small one, or for the head of the response.
+/// Sends a job and waits for the file: for all of a small one, or for the head of the response. `None` if the farm needs the
+/// contents of the template's files, and the job has not begun.
 pub(super) async fn render(
     settings: &Settings,
     job: &RenderJob,
     deadline: Instant,
     context: &mut RequestContext,
-) -> Result<FarmFile, Failure> {
+) -> Result<Option<FarmFile>, Failure> {
     let started = Instant::now();
     let file = send(settings, job, deadline, context).await;
     context.log.farm_elapsed = Some(started.elapsed());
-    if let Some(attempt) = &mut context.attempt {
-        let (Ok(FarmFile { times, .. }) | Err(Failure { times, .. })) = &file;
+    if let Some(attempt) = &mut context.attempt
+        && let Ok(Some(FarmFile { times, .. })) | Err(Failure { times, .. }) = &file
+    {
         (attempt.queued_ms, attempt.render_ms) = (times.queued_ms, times.render_ms);
     }
     file
@@ -103,7 +105,7 @@ async fn send(
     job: &RenderJob,
     deadline: Instant,
     context: &RequestContext,
-) -> Result<FarmFile, Failure> {
+) -> Result<Option<FarmFile>, Failure> {
     let body = serde_json::to_vec(job).map_err(Failure::internal)?;
     let time_left = deadline.saturating_duration_since(Instant::now());
     if time_left.is_zero() {
@@ -171,11 +173,14 @@ impl FileBody {
     }
 }
 
-async fn receive(request: Request, job: &RenderJob, deadline: Instant) -> Result<FarmFile, Failure> {
+async fn receive(request: Request, job: &RenderJob, deadline: Instant) -> Result<Option<FarmFile>, Failure> {
     let response = client::send(request).await.map_err(|code| no_response(&code))?;
     let (status, headers) = (response.get_status_code(), response.get_headers());
     if headers.get(wire::FARM_ID).is_empty() {
         return Err(not_a_farm(status));
+    }
+    if status == wire::CONTENTS_NEEDED {
+        return Ok(None);
     }
     if status != 200 {
         return Err(refused(response, job).await);
@@ -187,7 +192,7 @@ async fn receive(request: Request, job: &RenderJob, deadline: Instant) -> Result
     }
     let (length, times) = (number(&headers, "content-length"), times(&headers));
     let page = PageReport::of_headers(|name| text(&headers, name));
-    let file = |body| Ok(FarmFile { body, page, times });
+    let file = |body| Ok(Some(FarmFile { body, page, times }));
     let (_done, done_reader) = wit_future::new(|| Ok(()));
     let (mut contents, trailers) = Response::consume_body(response, done_reader);
     match length.and_then(|length| usize::try_from(length).ok()) {

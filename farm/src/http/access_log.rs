@@ -80,6 +80,13 @@ impl AccessLog {
         self.with_times(Refused(refusal).into_response())
     }
 
+    /// The job may come again with the contents of its files.
+    pub(super) fn contents_needed(mut self) -> Response {
+        self.outcome = "contents_needed";
+        self.status = wire::CONTENTS_NEEDED;
+        StatusCode::from_u16(self.status).unwrap_or_default().into_response()
+    }
+
     pub(super) fn refused(mut self, refusal: Refusal) -> Response {
         self.outcome = refusal.code();
         let response = Refused(refusal).into_response();

@@ -1,10 +1,13 @@
 //! The farm over HTTP.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{body::Body, http::Request};
-use platen_harness::{procfs, wait};
-use platen_shared::wire;
+use platen_harness::{
+    image_file::{GREEN, Picture},
+    procfs, wait,
+};
+use platen_shared::{job::ContentHash, template_files::TemplateFiles, wire};
 use reqwest::Client;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +24,7 @@ use crate::support::{
 tests! {
     "a job is answered with its file" => file,
     "a request without the token, and then one without a job, is refused" => refusals,
+    "a farm asks for the files of a template that it does not have, and keeps them" => kept_files,
     "a cancelled job of the same process says whether its page had run" => cancelled_jobs,
     "a farm that shuts down accepts jobs until proxies have noticed, and finishes them" => shutdown,
 }
@@ -74,6 +78,32 @@ async fn refusals(_: Arc<Shared>) {
         let response = farm.post(&html("x")).body(body.to_owned()).send().await.unwrap();
         assert_eq!(status_and_code(response).await, (400, "invalid_job".to_owned()), "{body}");
     }
+    farm.end().await;
+}
+
+async fn kept_files(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let style = b"body { background: green }";
+    let file = json!({ "hash": ContentHash::of(style), "size": style.len() });
+    let files: TemplateFiles = serde_json::from_value(json!({ "css/a.css": file })).unwrap();
+    let mut job = html("<link rel=stylesheet href=css/a.css>");
+    job.add_template_files(files.assets());
+    let (mut complete, mut wrong) = (job.clone(), job.clone());
+    complete.set_contents(&BTreeMap::from([(ContentHash::of(style), style.to_vec())])).unwrap();
+    wrong
+        .set_contents(&BTreeMap::from([(ContentHash::of(style), b"body { background: red }".to_vec())]))
+        .unwrap();
+    for (job, status) in
+        [(&job, 428), (&wrong, 400), (&job, 428), (&complete, 200), (&job, 200), (&wrong, 400), (&job, 200)]
+    {
+        let response = farm.post(job).send().await.unwrap();
+        assert_eq!(response.status(), status);
+        if status == 200 {
+            let picture = Picture::decode(&response.bytes().await.unwrap(), "image/png").unwrap();
+            picture.expect(100, 100, GREEN).unwrap();
+        }
+    }
+    assert_eq!(farm.metric("platen_farm_jobs_total{outcome=\"rendered\"}").await, 3);
     farm.end().await;
 }
 

@@ -1,6 +1,6 @@
 //! Files beside markup.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use super::Base64;
 use crate::{
     limits,
     text::{kept, texts},
+    token::sha256_hex,
 };
 
 texts! {
@@ -29,7 +30,27 @@ texts! {
     AssetType = |text| {
         kept(text, is_asset_type, "must be a media type, such as \"text/css\", with no parameter but \"charset\"")
     };
+    /// The hash of a content: SHA-256 in lower-case hex.
+    #[derive(PartialOrd, Ord, Hash)]
+    ContentHash = |text| kept(text, is_hash, "must be SHA-256 in lower-case hex");
 }
+
+impl ContentHash {
+    /// The hash of a content.
+    #[must_use]
+    pub fn of(content: &[u8]) -> Self {
+        Self(sha256_hex(content))
+    }
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// A stored content that does not have its hash, or is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a stored file of a template is damaged or missing")]
+pub struct DamagedFile;
 
 /// A file beside markup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +73,14 @@ pub enum AssetContent {
     Base64(Base64),
     /// In UTF-8.
     Text(AssetText),
+    /// That of a file of a template, which a farm may have from an earlier job.
+    Stored {
+        /// Its hash.
+        hash: ContentHash,
+        /// The content, if it is sent or found.
+        #[serde(default)]
+        content: Option<Arc<Base64>>,
+    },
 }
 
 impl Asset {
@@ -68,6 +97,9 @@ impl Asset {
         match &self.content {
             AssetContent::Base64(content) => content.decoded_bytes(),
             AssetContent::Text(text) => text.as_str().len(),
+            AssetContent::Stored { content, .. } => {
+                content.as_ref().map_or(0, |content| content.decoded_bytes())
+            }
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use platen_shared::{
     id::TemplateId,
+    job::ContentHash,
     name::Name,
     request::TemplateOptions,
     template::Language,
-    template_files::ContentHash,
     template_record::{BadMarkup, TemplateRecord},
 };
 use platen_statements::templates::{SaveOutcome, TemplateContent, VersionContent};

@@ -105,6 +105,9 @@ fn part_of(asset: &Asset, range: Option<&str>) -> Part {
     let encoded = match &asset.content {
         AssetContent::Base64(content) => content.as_str().to_owned(),
         AssetContent::Text(text) => STANDARD.encode(text.as_str()),
+        AssetContent::Stored { content, .. } => {
+            content.as_ref().map(|content| content.as_str().to_owned()).unwrap_or_default()
+        }
     };
     if range.is_none() {
         return Part::whole(encoded);

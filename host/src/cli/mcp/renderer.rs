@@ -9,7 +9,7 @@ use platen_shared::{
     endpoint::Endpoint,
     format::OutputFormat,
     id::AccountId,
-    job::{Asset, RenderJob},
+    job::RenderJob,
     key::ApiKey,
     limits,
     page_report::PageReport,
@@ -111,11 +111,13 @@ impl SavedTemplates {
         })
     }
 
-    fn files(&self, template: &Template) -> Result<Vec<Asset>> {
-        let (owner, hashes) =
-            (self.admin.operator().account_scope(&template.account), template.files.hashes());
-        let contents = wait(owner.template_file_contents(&hashes))?;
-        Ok(template.files.assets(&contents)?)
+    /// Adds the files of a template to its job.
+    fn add_files(&self, job: &mut RenderJob, template: &Template) -> Result<()> {
+        job.add_template_files(template.files.assets());
+        let hashes: Vec<_> = job.template_files().map(|(hash, _)| hash.clone()).collect();
+        let operator = self.admin.operator();
+        let contents = wait(operator.account_scope(&job.account).template_file_contents(&hashes))?;
+        Ok(job.set_contents(&contents)?)
     }
 }
 
@@ -228,11 +230,9 @@ fn job(endpoint: Endpoint, body: &[u8], templates: Option<&SavedTemplates>) -> R
             let TemplateContent { template, html, .. } = content.ok_or_else(not_found)?;
             let saved =
                 SavedTemplate { html: &html, language: template.language, options: &template.options };
-            let files = templates.files(&template)?;
-            request.into_job(template.account, Some(saved)).map(|mut job| {
-                job.add_template_files(files);
-                job
-            })
+            let mut job = request.into_job(template.account.clone(), Some(saved)).map_err(ApiError::from)?;
+            templates.add_files(&mut job, &template)?;
+            return Ok(job);
         }
         _ => request.into_job(AccountId::from_text("operator"), None),
     };

@@ -4,9 +4,9 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use platen_shared::{
-    job::AssetPath,
+    job::{AssetPath, ContentHash},
     limits,
-    template_files::{ContentHash, InvalidFiles, TemplateFile, TemplateFiles},
+    template_files::{InvalidFiles, TemplateFile, TemplateFiles},
 };
 
 /// A file of a template with its content.
