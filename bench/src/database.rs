@@ -1,11 +1,15 @@
 //! The capacity of one database: requests per second and CPU time per request of a claim and its attempt log, and the
-//! latency of an account beside many clients of another one whose quota is spent.
+//! latency of an account beside many clients of another one whose quota is spent, and that of a template with files.
 //!
-//! Invariant: a stand-in farm responds at once, so the edge and the database are all that is measured.
+//! Invariant: a stand-in farm responds at once, so the edge and the database are all that is measured; only the farm of the
+//! templates renders, because it keeps their files.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
 use platen_harness::{
     app::{FARM_TOKEN, Options as AppOptions},
@@ -15,6 +19,8 @@ use platen_harness::{
     operator::Quota,
     procfs,
 };
+use serde_json::json;
+use tempfile::TempDir;
 use tokio::time::sleep;
 
 use crate::{
@@ -36,6 +42,10 @@ const CALLERS: usize = 32;
 const SPENT_CLIENTS: usize = 300;
 /// Requests of the account beside them.
 const REQUESTS: usize = 100;
+/// Jobs of each template that are not measured.
+const WARM_UP_JOBS: usize = 10;
+/// The sizes of the files of a template in bytes.
+const FILES: [&[usize]; 3] = [&[], &[1], &[1024 * 1024, 1024 * 1024 - 1]];
 const DATABASES: [(&str, DatabaseKind); 2] = [("file", DatabaseKind::File), ("sqld", DatabaseKind::Sqld)];
 
 /// Measures on a file and on sqld, and prints tables.
@@ -55,6 +65,46 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     );
     for (name, kind) in DATABASES {
         turns(name, kind).await?;
+    }
+    println!(
+        "\n| database | files of the template, which the page does not load | p50 ms | p95 ms |\n| --- | --- | --- | --- |"
+    );
+    for (name, kind) in DATABASES {
+        kept_files(name, kind).await?;
+    }
+    Ok(())
+}
+
+/// Templates with the same markup, by turns.
+async fn kept_files(name: &str, kind: DatabaseKind) -> Result<()> {
+    let server = Server::start(&AppOptions::own_farm(kind)).await?;
+    let (account, target) = server.app.account(Quota::Unlimited).await?;
+    let mut templates = Vec::new();
+    for sizes in FILES {
+        let folder = TempDir::with_prefix("platen-bench-")?;
+        let (markup, assets) = (folder.path().join("page.html"), folder.path().join("assets"));
+        fs::write(&markup, "<!doctype html><h1>Hello")?;
+        fs::create_dir(&assets)?;
+        for (index, size) in sizes.iter().enumerate() {
+            fs::write(assets.join(index.to_string()), vec![b'x'; *size])?;
+        }
+        let [markup, assets] = [&markup, &assets].map(|path| path.display().to_string());
+        let put = ["template", "put", "--account", &account.id, "--name", "t", "--assets", &assets, &markup];
+        let id = server.app.operator.run(&put).await?["id"].as_str().context("no id")?.to_owned();
+        templates.push((format!("{sizes:?}"), json!({ "templateId": id, "variables": {} }), Vec::new()));
+    }
+    for number in 0..WARM_UP_JOBS + REQUESTS {
+        for (_, body, latencies) in &mut templates {
+            let began = Instant::now();
+            target.render_template(body).send().await?.file("image/png")?;
+            if number >= WARM_UP_JOBS {
+                latencies.push(began.elapsed());
+            }
+        }
+    }
+    for (sizes, _, latencies) in templates {
+        let [p50, p95] = percentiles_ms(&latencies, [50, 95]);
+        println!("| {name} | {sizes} bytes | {p50:.1} | {p95:.1} |");
     }
     Ok(())
 }

@@ -48,7 +48,7 @@ enum Command {
     Fields(fields::Options),
     /// Compare Platen with other renderers
     Compare(compare::Options),
-    /// Measure the capacity of one database, and the latency of an account beside a spent one
+    /// Measure the capacity of one database, and the latency of an account beside a spent one and of a template with files
     Database(database::Options),
     /// Render real pages in virtual time and compare them with a browser that renders in real time
     Corpus(corpus::Options),
