@@ -69,6 +69,16 @@ pub fn proc_field<'a>(file: &'a str, name: &str) -> Option<&'a str> {
     file.lines().find_map(|line| line.strip_prefix(name))?.split_ascii_whitespace().next()
 }
 
+/// An error of a temporary file without the file's name, which nobody has chosen.
+#[must_use]
+pub fn without_name(error: &io::Error) -> io::Error {
+    match (error.kind(), error.raw_os_error()) {
+        (_, Some(code)) => io::Error::from_raw_os_error(code),
+        (kind @ io::ErrorKind::NotFound, None) => io::Error::new(kind, "there is no such directory"),
+        (kind, None) => kind.into(),
+    }
+}
+
 /// Sets the options of a socket over which a server sends files: small writes are sent at once, and the kernel keeps
 /// little of what cannot be sent.
 ///

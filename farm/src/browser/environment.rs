@@ -15,6 +15,7 @@ use std::{
 };
 
 use nix::unistd::{Gid, Uid, User};
+use platen_program::without_name;
 use tempfile::TempDir;
 
 use crate::error::StartError;
@@ -103,7 +104,8 @@ impl Workspace {
     }
 
     fn create_in(parent: &Path) -> io::Result<Self> {
-        let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(parent)?;
+        let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(parent);
+        let directory = directory.map_err(|error| without_name(&error))?;
         // The browsers' user may enter the directory, but neither list nor lock it.
         fs::set_permissions(directory.path(), Permissions::from_mode(0o711))?;
         let lock = File::open(directory.path())?;

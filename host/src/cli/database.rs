@@ -6,6 +6,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
+use platen_program::without_name;
 use serde::Serialize;
 
 use super::CommonArgs;
@@ -80,8 +81,9 @@ impl Backup {
         let directory = tempfile::Builder::new()
             .permissions(fs::Permissions::from_mode(0o700))
             .tempdir_in(directory.unwrap_or(".".as_ref()))
+            .map_err(|error| without_name(&error))
             .with_context(|| format!("{} cannot be created", self.file.display()))?;
-        let part = tempfile::NamedTempFile::new_in(&directory)?;
+        let part = tempfile::NamedTempFile::new_in(&directory).map_err(|error| without_name(&error))?;
         let database = self.common.database.open(Purpose::Operate).await?;
         let path = part.path().to_str().context("the name of the file is not UTF-8 text")?;
         database

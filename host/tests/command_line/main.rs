@@ -268,6 +268,37 @@ fn a_backup_is_a_private_copy_that_can_be_used() {
 }
 
 #[test]
+fn no_error_has_the_name_of_a_temporary_file() {
+    let platen = Platen::new();
+    let without_space = Platen::new().env("TMPDIR", "/nonexistent");
+    for platen in [&platen, &without_space] {
+        platen.write("page.html", "<p>x");
+    }
+    assert_eq!(platen.run(&["migrate"]).0, 0);
+    let render = ["render", "page.html", "-o"];
+    for (platen, arguments, message) in [
+        (
+            &platen,
+            &[&render[..], &["missing/page.png"]].concat()[..],
+            "missing/page.png cannot be written: there is no such directory",
+        ),
+        (
+            &platen,
+            &["backup", "missing/copy.db"],
+            "missing/copy.db cannot be created: there is no such directory",
+        ),
+        (
+            &without_space,
+            &["render", "page.html", "-o", "page.png"],
+            "can be created under /nonexistent; check TMPDIR: there is no such directory",
+        ),
+    ] {
+        let (status, _, errors) = platen.run(arguments);
+        assert!(status == 1 && errors.trim_end().ends_with(message), "{errors}");
+    }
+}
+
+#[test]
 fn completions_and_manual_pages() {
     let platen = Platen::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

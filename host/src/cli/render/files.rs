@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use platen_program::without_name;
 use platen_shared::format::OutputFormat;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
@@ -31,7 +32,9 @@ pub(in crate::cli) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
             .and_then(|()| output.flush())
             .context("standard output cannot be written");
     }
-    replace(path, bytes).with_context(|| format!("{} cannot be written", path.display()))
+    replace(path, bytes)
+        .map_err(|error| without_name(&error))
+        .with_context(|| format!("{} cannot be written", path.display()))
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -149,7 +152,8 @@ mod tests {
         assert_eq!(fs::read(&file).unwrap(), b"two");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        write(&directory.path().join("missing/a.pdf"), b"x").unwrap_err();
+        let error = format!("{:#}", write(&directory.path().join("missing/a.pdf"), b"x").unwrap_err());
+        assert!(error.ends_with("missing/a.pdf cannot be written: there is no such directory"), "{error}");
         write(Path::new("/dev/null"), b"x").unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     }
