@@ -28,7 +28,8 @@ Examples:
   platen key create --account default
       Creates an API key
 
-platen COMMAND --help has the options of a command, -h one line each.";
+platen COMMAND --help has the options of a command, -h one line each. The documents are at /docs of a server, in
+docs/ of the source, and in /usr/share/doc/platen of the package.";
 
 /// Renders HTML, URLs and templates to PNG, WebP, JPEG and PDF.
 #[derive(Debug, Parser)]
@@ -71,7 +72,7 @@ enum Command {
 
 /// The command lines of both programs, for completions and manual pages.
 fn programs() -> [clap::Command; 2] {
-    [Platen::command(), platen_farm::Cli::command()]
+    [Platen::command(), platen_farm::Cli::command()].map(startup::without_markdown)
 }
 
 fn main() -> ExitCode {
@@ -244,6 +245,41 @@ mod tests {
             }
         }
         assert!(count > 40, "{count} commands were found");
+    }
+
+    #[test]
+    fn helps_are_plain_text() {
+        fn helps(command: &clap::Command, texts: &mut Vec<String>) {
+            texts.extend(
+                [command.get_about(), command.get_long_about()]
+                    .into_iter()
+                    .flatten()
+                    .map(ToString::to_string),
+            );
+            for argument in command.get_arguments() {
+                texts.extend(
+                    [argument.get_help(), argument.get_long_help()]
+                        .into_iter()
+                        .flatten()
+                        .map(ToString::to_string),
+                );
+            }
+            command.get_subcommands().for_each(|command| helps(command, texts));
+        }
+        let mut texts = Vec::new();
+        for program in programs() {
+            helps(&program, &mut texts);
+        }
+        assert!(texts.len() > 100, "{}", texts.len());
+        for text in texts {
+            assert!(
+                !text.contains('`')
+                    && !text.contains("**")
+                    && !text.contains("<http")
+                    && !text.contains("]("),
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{ArgMatches, Args, Parser, ValueEnum, error::ErrorKind};
+use clap::{ArgMatches, Args, Command, Parser, ValueEnum, builder::StyledStr, error::ErrorKind};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::{
@@ -99,20 +99,52 @@ impl LogArgs {
 /// from. Prints help, the version or what is wrong, and exits, if there is nothing to run.
 #[must_use]
 pub fn parse_with_matches<P: Parser>() -> (P, ArgMatches) {
-    let parsed = P::command().try_get_matches().and_then(|matches| {
+    let parsed = without_markdown(P::command()).try_get_matches().and_then(|matches| {
         if let Err(unknown) = variables::check_names() {
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, unknown.to_string()));
         }
         Ok((P::from_arg_matches(&matches)?, matches))
     });
     parsed.unwrap_or_else(|error| {
-        let error = error.format(&mut P::command());
+        let error = error.format(&mut without_markdown(P::command()));
         if error.use_stderr() && is_json_requested() {
             write_error(json_line(Level::ERROR, error.to_string().trim_end()));
             process::exit(error.exit_code());
         }
         error.exit()
     })
+}
+
+/// The command with texts for a terminal: those of the code have the marks of Markdown, which documents show.
+#[must_use]
+pub fn without_markdown(command: Command) -> Command {
+    let plain = |text: &StyledStr| {
+        let text = text.to_string().replace('`', "");
+        let mut parts = text.split("<http");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |text, part| text + "http" + &part.replacen('>', "", 1))
+    };
+    let (about, long_about) = (command.get_about().map(plain), command.get_long_about().map(plain));
+    let command = match about {
+        Some(about) => command.about(about),
+        None => command,
+    };
+    let command = match long_about {
+        Some(about) => command.long_about(about),
+        None => command,
+    };
+    let command = command.mut_args(|argument| {
+        let (help, long_help) = (argument.get_help().map(plain), argument.get_long_help().map(plain));
+        let argument = match help {
+            Some(help) => argument.help(help),
+            None => argument,
+        };
+        match long_help {
+            Some(help) => argument.long_help(help),
+            None => argument,
+        }
+    });
+    command.mut_subcommands(without_markdown)
 }
 
 /// Prints a line to standard output, whatever the filter of the log. Standard output may be closed.
