@@ -22,6 +22,7 @@ use std::{
 
 use anyhow::{Context as _, Error, Result};
 use clap::Args;
+use platen_farm::InvalidUpstream;
 use serde::Serialize;
 
 use crate::{
@@ -140,12 +141,29 @@ impl Limit {
     }
 }
 
+/// The exit status for what is not valid in arguments, variables and the files that they name.
+pub(crate) const INVALID: u8 = 2;
+
 /// An error with the exit status of the program, where that is not 1.
 #[derive(Debug, thiserror::Error)]
 #[error("{error:#}")]
 pub(crate) struct Failure {
-    pub(crate) status: u8,
+    status: u8,
     error: Error,
+}
+
+impl Failure {
+    pub(crate) fn invalid(error: impl Into<Error>) -> Self {
+        Self { status: INVALID, error: error.into() }
+    }
+}
+
+/// The exit status of the program after an error.
+pub(crate) fn exit_status(error: &Error) -> u8 {
+    if error.chain().any(<dyn std::error::Error>::is::<InvalidUpstream>) {
+        return INVALID;
+    }
+    error.downcast_ref::<Failure>().map_or(1, |failure| failure.status)
 }
 
 /// Columns of text, as wide as their widest cell.

@@ -111,9 +111,7 @@ fn main() -> ExitCode {
     // Not dropped, which would wait for threads that wait for the database, and would end component instances
     // one by one as failed.
     std::mem::forget(runtime);
-    startup::exit_code_of("platen", result, |error| {
-        error.downcast_ref::<cli::Failure>().map_or(1, |failure| failure.status)
-    })
+    startup::exit_code_of("platen", result, cli::exit_status)
 }
 
 #[cfg(test)]

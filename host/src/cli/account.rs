@@ -18,7 +18,8 @@ pub(crate) enum AccountCommand {
     /// Create an account
     Create {
         /// The account's name, which must be unique
-        name: String,
+        #[arg(value_parser = Name::parse)]
+        name: Name,
         /// Attempts a month, or "unlimited"
         #[arg(long, value_name = "N|unlimited", default_value = "unlimited", value_parser = quota)]
         quota: Limit,
@@ -101,7 +102,6 @@ impl AccountCommand {
         match self {
             Self::Create { name, quota, common } => {
                 let admin = common.open().await?;
-                let name = Name::parse(&name)?;
                 let Ok(id) = admin.operator().create_account(&name, quota.0).await? else {
                     bail!("there is an account {:?} already", name.as_str())
                 };

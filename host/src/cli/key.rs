@@ -1,6 +1,6 @@
 //! `platen key`.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, Subcommand};
 use platen_shared::{
     id::{AccountId, KeyId},
@@ -10,7 +10,7 @@ use platen_shared::{
 use platen_statements::{OwnerScope, Timestamp, accounts::Account, keys::Key};
 use serde::Serialize;
 
-use super::{CommonArgs, ListArgs, table};
+use super::{CommonArgs, Failure, ListArgs, table};
 use crate::admin::CommandBackend;
 
 #[derive(Debug, Subcommand)]
@@ -21,8 +21,8 @@ pub(crate) enum KeyCommand {
         #[arg(long, value_name = "NAME|ID")]
         account: String,
         /// A name, to distinguish keys
-        #[arg(long, default_value = "key")]
-        name: String,
+        #[arg(long, default_value = "key", value_parser = Name::parse)]
+        name: Name,
         /// The last day (UTC) on which it is accepted, or "never"
         #[arg(long, value_name = "YYYY-MM-DD|never", default_value = "never", value_parser = last_day)]
         last_day: LastDay,
@@ -42,7 +42,8 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         of: KeyArgs,
         /// The new name
-        name: String,
+        #[arg(value_parser = Name::parse)]
+        name: Name,
     },
     /// Change the last day of a key
     LastDay {
@@ -85,7 +86,9 @@ fn last_day(text: &str) -> Result<LastDay, String> {
 impl LastDay {
     /// The time, unless the day is over.
     fn end(self, now: i64) -> Result<Option<i64>> {
-        ensure!(self.0.is_none_or(|end| end > now), "the last day is over already (UTC)");
+        if self.0.is_some_and(|end| end <= now) {
+            return Err(Failure::invalid(anyhow!("the last day is over already (UTC)")).into());
+        }
         Ok(self.0)
     }
 }
@@ -106,7 +109,6 @@ impl KeyCommand {
         match self {
             Self::Create { account, name, last_day, common } => {
                 let admin = common.open().await?;
-                let name = Name::parse(&name)?;
                 let account = admin.account(&account).await?;
                 let end = last_day.end(admin.now())?;
                 let (id, key) = admin.operator().account_scope(&account.id).create_key(&name, end).await?;
@@ -123,7 +125,6 @@ impl KeyCommand {
                 print_new(&common, admin.account(account.as_str()).await?, id, &name, &key)
             }
             Self::Rename { of, name } => {
-                let name = Name::parse(&name)?;
                 change(of, "renamed", async |owned, id| owned.rename_key(id, &name).await).await
             }
             Self::LastDay { of, last_day } => {

@@ -21,7 +21,7 @@ use self::{
     renderer::{Renderer, SavedTemplates},
     tools::Tools,
 };
-use super::DatabaseArgs;
+use super::{DatabaseArgs, Failure};
 use crate::db::Location;
 
 /// Serve tools that render to a program with a language model: the Model Context Protocol over stdio
@@ -54,8 +54,9 @@ impl McpCommand {
     pub(crate) async fn run(self) -> Result<()> {
         let directory = self.directory.canonicalize().with_context(|| {
             format!("the directory {} of --directory cannot be used", self.directory.display())
-        })?;
-        let server = self.server()?;
+        });
+        let directory = directory.map_err(Failure::invalid)?;
+        let server = self.server().map_err(Failure::invalid)?;
         let templates = self.templates(server.as_ref().map(|(_, key)| key)).await?;
         let renderer = match server {
             Some((url, key)) => Renderer::server(&url, key)?,

@@ -86,15 +86,13 @@ pub(crate) struct RenderCommand {
 
 /// Exit statuses.
 const FAILED: u8 = 1;
-const INVALID: u8 = 2;
 const NOT_RENDERED: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 impl RenderCommand {
     pub(crate) async fn run(mut self) -> Result<()> {
-        let invalid = |error| Failure { status: INVALID, error };
-        self.check().map_err(invalid)?;
-        let first = if self.watch { None } else { Some(self.input().map_err(invalid)?) };
+        self.check().map_err(Failure::invalid)?;
+        let first = if self.watch { None } else { Some(self.input().map_err(Failure::invalid)?) };
         // One page needs one browser.
         self.farm.browsers = self.farm.browsers.or(Some(NonZeroUsize::MIN));
         let stop = startup::stop_signal()?;

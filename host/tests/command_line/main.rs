@@ -137,7 +137,7 @@ fn secrets_can_be_files() {
     platen.write("proxy", "http://user:s3cret@proxy.example:1/path");
     let (status, _, errors) =
         platen.run(&["render", "http://a.example/", "-o", "a.png", "--egress-proxy-file", "proxy"]);
-    assert!(status == 1 && errors.contains("no path") && !errors.contains("s3cret"), "{errors}");
+    assert!(status == 2 && errors.contains("no path") && !errors.contains("s3cret"), "{errors}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,16 +203,16 @@ fn a_check_names_what_is_missing_and_the_cure() {
 #[test]
 fn an_mcp_server_names_the_setting_that_is_wrong() {
     let key = "plt_0123456789abcdefghijABCDEFGHIJ0123456789";
-    for (name, value, expected) in [
-        ("PLATEN_KEY", key, "PLATEN_URL is not"),
-        ("PLATEN_URL", "http://127.0.0.1:9", "PLATEN_KEY is not"),
-        ("PLATEN_URL", "127.0.0.1:9", "PLATEN_URL or --url must be an http or https URL"),
-        ("PLATEN_URL", "http://user:s3cret@127.0.0.1:9", "without a user"),
-        ("PLATEN_DB", "nothing.db", "there is no database at nothing.db"),
-        ("PLATEN_DB", "http://127.0.0.1:9", "cannot be reached"),
+    for (name, value, expected, exit) in [
+        ("PLATEN_KEY", key, "PLATEN_URL is not", 2),
+        ("PLATEN_URL", "http://127.0.0.1:9", "PLATEN_KEY is not", 2),
+        ("PLATEN_URL", "127.0.0.1:9", "PLATEN_URL or --url must be an http or https URL", 2),
+        ("PLATEN_URL", "http://user:s3cret@127.0.0.1:9", "without a user", 2),
+        ("PLATEN_DB", "nothing.db", "there is no database at nothing.db", 1),
+        ("PLATEN_DB", "http://127.0.0.1:9", "cannot be reached", 1),
     ] {
         let (status, output, errors) = Platen::new().env(name, value).run(&["mcp"]);
-        assert!(status == 1 && output.is_empty(), "{name}={value}: {status} {output}");
+        assert!(status == exit && output.is_empty(), "{name}={value}: {status} {output}");
         assert!(errors.contains(expected) && !errors.contains("s3cret"), "{name}={value}: {errors}");
     }
     let server = Platen::new().env("PLATEN_URL", "http://127.0.0.1:9").env("PLATEN_KEY", key);
