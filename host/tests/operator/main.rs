@@ -32,6 +32,18 @@ impl Operator {
         fs::write(self.path().join(name), content).expect("a file");
     }
 
+    /// Runs statements on the database.
+    fn execute(&self, sql: &str) {
+        let path = self.path().join(".platen/platen.db");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let connection =
+                libsql::Builder::new_local(path).build().await.and_then(|database| database.connect());
+            let connection = connection.expect("a connection");
+            connection.execute_batch(sql).await.expect("statements that run");
+        });
+    }
+
     fn run(&self, arguments: &[&str]) -> Output {
         self.commands.output(arguments).expect("the binary runs")
     }
@@ -116,12 +128,7 @@ fn the_error_for_a_missing_or_outdated_database_names_the_cure() {
 #[test]
 fn a_newer_database_is_refused() {
     let operator = Operator::migrated();
-    let path = operator.path().join(".platen/platen.db");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(async {
-        let connection = libsql::Builder::new_local(path).build().await.unwrap().connect().unwrap();
-        connection.execute("UPDATE schema_version SET version = 1000", ()).await.unwrap();
-    });
+    operator.execute("UPDATE schema_version SET version = 1000");
     for command in [&["account", "list"][..], &["migrate"]] {
         let error = operator.error(command);
         assert!(error.contains("use a newer platen"), "{error}");
@@ -216,6 +223,19 @@ fn templates() {
     assert_eq!(operator.json(&["template", "list"]).as_array().unwrap().len(), 1);
     assert_eq!(operator.json(&["template", "list", "--account", "other"]), json!([]));
 
+    // Without a name, the template keeps its own. What a save replaces is a version.
+    let kept = operator.json(&["template", "put", "--account", "acme", "--id", id, "invoice.html"]);
+    assert_eq!(kept["name"], "Bill");
+    let versions = operator.json(&["template", "versions", id]);
+    let shown = |at: usize| (&versions[at]["number"], &versions[at]["name"], &versions[at]["saved_by"]);
+    assert_eq!(shown(0), (&2.into(), &"Bill".into(), &"command line".into()));
+    assert_eq!(shown(1), (&1.into(), &"Invoice".into(), &"command line".into()));
+    let restored = operator.json(&["template", "restore", id, "2"]);
+    assert_eq!((&restored["name"], &restored["placeholders"]), (&"Bill".into(), &json!(["total"])));
+    assert_eq!(operator.text(&["template", "show", id]), "<p>{{ total }}</p>");
+    let listed = operator.text(&["template", "versions", id]);
+    assert!(listed.starts_with("VERSION  NAME") && listed.lines().count() == 4, "{listed}");
+
     operator.write("foreign.html", "{{#if größe}}{{größe}}{{else}}{{/if}}");
     let output = operator.run(&["template", "put", "--account", "acme", "--name", "x", "foreign.html"]);
     let warning = String::from_utf8(output.stderr).unwrap();
@@ -239,6 +259,9 @@ fn templates() {
     operator.errors(&[
         (&put("other", id, "new.html")[..], "belongs to another account"),
         (&put("acme", "tpl_x", "new.html"), "there is no template \"tpl_x\""),
+        (&["template", "put", "--account", "acme", "new.html"], "--name <NAME>"),
+        (&["template", "restore", id, "9"], "has no version 9"),
+        (&["template", "versions", "tpl_x"], "there is no template \"tpl_x\""),
         (&["template", "put", "--account", "acme", "--name", "x", "empty.html"], "not empty"),
         (&["template", "put", "--account", "acme", "--name", "x", "binary.html"], "is not UTF-8 text"),
         (&["template", "put", "--account", "acme", "--name", "x", "missing.html"], "cannot be read"),
