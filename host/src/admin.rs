@@ -4,6 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Error, Result};
+use platen_shared::id::AccountId;
 use platen_statements::{Backend, Operator, Outcome, Row, Store, Value, accounts::Account};
 use rand::{TryRng as _, rngs::SysRng};
 
@@ -31,6 +32,14 @@ impl Admin {
     pub(crate) async fn account(&self, id_or_name: &str) -> Result<Account> {
         let account = self.operator().find_account(id_or_name).await?;
         account.with_context(|| no_account(id_or_name))
+    }
+
+    /// The id of an account that a command names; `None` if it names none.
+    pub(crate) async fn account_id(&self, id_or_name: Option<&str>) -> Result<Option<AccountId>> {
+        Ok(match id_or_name {
+            Some(id_or_name) => Some(self.account(id_or_name).await?.id),
+            None => None,
+        })
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) mod render;
 pub(crate) mod retention;
 pub(crate) mod template;
 pub(crate) mod up;
+pub(crate) mod usage;
+pub(crate) mod user;
 
 use std::{
     io::{self, Write as _},

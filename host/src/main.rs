@@ -58,6 +58,13 @@ enum Command {
     Template(cli::template::TemplateCommand),
     /// Invite a user to the dashboard: print a one-time link
     Invite(cli::invite::InviteCommand),
+    /// List and remove users of the dashboard and invites
+    #[command(subcommand)]
+    User(cli::user::UserCommand),
+    /// Print the attempts of an account by day, key and template
+    Usage(cli::usage::UsageCommand),
+    /// List the requests of an account
+    Requests(cli::usage::RequestsCommand),
     /// Show or change how long versions of templates, the audit log and attempts are kept
     Retention(cli::retention::RetentionCommand),
     Render(cli::render::RenderCommand),
@@ -94,6 +101,9 @@ fn main() -> ExitCode {
             Command::Key(key) => key.run().await,
             Command::Template(template) => template.run().await,
             Command::Invite(invite) => invite.run().await,
+            Command::User(user) => user.run().await,
+            Command::Usage(usage) => usage.run().await,
+            Command::Requests(requests) => requests.run().await,
             Command::Retention(retention) => retention.run().await,
             Command::Render(render) => render.run().await,
             Command::Mcp(mcp) => Box::pin(mcp.run()).await,

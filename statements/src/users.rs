@@ -1,6 +1,10 @@
 //! Users: who is signed in, passwords, and the users that operators manage.
 
-use platen_shared::{email::Email, id::UserId, token::Token};
+use platen_shared::{
+    email::Email,
+    id::{AccountId, UserId},
+    token::Token,
+};
 
 use crate::{
     Backend, Operator, Store, Timestamp,
@@ -19,6 +23,22 @@ record! {
         pub operator: bool,
         /// The role in the account of the user.
         pub role: Role,
+        pub created_at: Timestamp,
+        /// The last use of any session.
+        pub seen_at: Option<Timestamp>,
+    }
+}
+
+record! {
+    /// A user of any account, or of none.
+    pub struct ListedUser {
+        pub id: UserId,
+        pub email: String,
+        pub account: Option<AccountId>,
+        pub account_name: Option<String>,
+        /// The role in the account.
+        pub role: Role,
+        pub operator: bool,
         pub created_at: Timestamp,
         /// The last use of any session.
         pub seen_at: Option<Timestamp>,
@@ -46,6 +66,9 @@ macro_rules! select_users {
 pub(crate) use select_users;
 
 const OPERATORS: &str = select_users!("operator");
+const EVERY: &str = "SELECT u.id, u.email, u.account_id, a.name, u.is_owner, u.operator, u.created_at, \
+    (SELECT max(seen_at) FROM sessions WHERE user_id = u.id) FROM users u LEFT JOIN accounts a ON a.id = u.account_id \
+    WHERE ?1 IS NULL OR u.account_id = ?1 ORDER BY u.email";
 const HAS_OPERATOR: &str = "SELECT 1 FROM users WHERE operator AND disabled_at IS NULL LIMIT 1";
 const HAS_ACCOUNT: &str = "SELECT 1 FROM users WHERE email = ?1 AND account_id IS NOT NULL";
 // The account of the operator keeps an owner, if it has other users.
@@ -96,6 +119,11 @@ impl<B: Backend> Operator<'_, B> {
     /// All operators, by address.
     pub async fn operators(&self) -> Result<Vec<User>, B::Error> {
         self.store.backend.all(OPERATORS, values![]).await
+    }
+
+    /// The users of an account, or of all accounts and of none, by address.
+    pub async fn every_user(&self, account: Option<&AccountId>) -> Result<Vec<ListedUser>, B::Error> {
+        self.store.backend.all(EVERY, values![account.map(AccountId::as_str)]).await
     }
 
     /// Whether an operator exists who may sign in.

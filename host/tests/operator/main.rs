@@ -1,5 +1,8 @@
 //! The operator's commands: runs the binary on a database file.
 
+mod exit_status;
+mod people;
+
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Output};
 
 use platen_harness::operator;
