@@ -1,5 +1,7 @@
 //! `platen mcp`, called by the client of the protocol's TypeScript SDK (`tests/clients/mcp.mjs`).
 
+mod directory;
+
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, symlink},
@@ -24,6 +26,7 @@ pub(crate) fn cases(settings: &Settings) -> Vec<Case> {
     cases.map(|case| case.needs(is_installed, "PLATEN_CLIENTS")).into()
 }
 
+const MAX_TOOLS_BYTES: usize = 12_000;
 const GREEN_PAGE: &str = "<body style='background: lime'>";
 
 /// The directory of the client, with one for files and one for temporary files of the server.
@@ -76,6 +79,9 @@ impl Client {
         ensure!(output.status.success(), "the client failed: {errors}");
         let report = Report(serde_json::from_slice(&output.stdout)?);
         ensure!(report.0["name"] == "platen" && report.0["faults"] == json!([]), "{}", report.0["faults"]);
+        // A client gives all of it to its model, in every conversation.
+        let tools = report.0["tools"].to_string().len();
+        ensure!(tools <= MAX_TOOLS_BYTES, "the list of tools has {tools} bytes");
         wait::until_true("the server has deleted its files", async || {
             Ok(fs::read_dir(self.path("temporary"))?.next().is_none())
         })
@@ -144,24 +150,25 @@ async fn server(stage: Stage) -> Result<()> {
     };
     let values = json!({ "customer": "Ann", "total": 10.5, "markup": "<b>Paid</b>" });
     let calls = [
-        ("render_html", size(json!({ "html": GREEN_PAGE }))),
-        ("render_html", json!({ "html": "<p>Hello", "path": "page.pdf" })),
-        ("render_url", size(json!({ "url": missing, "format": "webp" }))),
-        ("render_template", json!({ "templateId": template, "variables": values, "format": "pdf" })),
+        ("render", size(json!({ "html": GREEN_PAGE }))),
+        ("render", json!({ "html": "<p>Hello", "path": "page.pdf" })),
+        ("render", size(json!({ "url": missing, "format": "webp" }))),
+        ("render", json!({ "templateId": template, "variables": values, "format": "pdf" })),
         ("list_templates", json!({})),
-        ("describe_options", json!({})),
-        ("render_html", json!({ "html": "x", "width": 0 })),
-        ("render_html", json!({ "html": "x", "widht": 1 })),
-        ("render_template", json!({ "templateId": "tpl_nothing" })),
-        ("render_html", json!({ "html": "x", "path": "../page.png" })),
+        ("describe_option", json!({ "name": "quality" })),
+        ("render", json!({ "html": "x", "width": 0 })),
+        ("render", json!({ "html": "x", "widht": 1 })),
+        ("render", json!({ "templateId": "tpl_nothing" })),
+        ("render", json!({ "html": "x", "path": "../page.png" })),
         ("no_such_tool", json!({})),
-        ("render_html", json!({ "file": "page.html" })),
+        ("render", json!({ "file": "page.html" })),
     ];
     let report = client.run("auto", &command(&target.base_url, &target.key), &calls).await?;
-    let tools = ["render_html", "render_url", "render_template", "list_templates", "describe_options"];
+    let tools = ["render", "list_templates", "describe_option"];
     ensure!(report.tools() == tools, "{:?}", report.tools());
     has_colour(&report.file(0, "image/png")?, "image/png")?;
-    ensure!(report.text(1)?.starts_with("wrote /"), "{}", report.text(1)?);
+    let written = report.text(1)?;
+    ensure!(written.starts_with("wrote /") && written.ends_with(" KB, 1 page"), "{written}");
     let page = Pdf::parse(&fs::read(client.path("files/page.pdf"))?)?.text()?;
     ensure!(page.contains("Hello"), "{page}");
     has_colour(&report.file(2, "image/webp")?, "image/webp")?;
@@ -169,16 +176,16 @@ async fn server(stage: Stage) -> Result<()> {
     let text = Pdf::parse(&report.file(3, "application/pdf")?)?.text()?;
     ensure!(["Customer: Ann", "Total: 10.5", "Paid"].iter().all(|part| text.contains(part)), "{text}");
     let templates: Value = serde_json::from_str(report.text(4)?)?;
-    ensure!(templates.as_array().is_some_and(|list| list.len() == 1), "{templates}");
-    ensure!(templates[0]["id"] == template && templates[0]["placeholders"][0] == "customer", "{templates}");
-    let options: Value = serde_json::from_str(report.text(5)?)?;
-    ensure!(options["quality"]["maximum"] == 100, "{options}");
+    let (found, listed) = (&templates["found"], &templates["templates"][0]);
+    ensure!(found == 1 && listed["id"] == template && listed["placeholders"][0] == "customer", "{templates}");
+    let option: Value = serde_json::from_str(report.text(5)?)?;
+    ensure!(option["maximum"] == 100, "{option}");
     report.error(6, "\"width\" must be a whole number from 1 to 7680 (code invalid_field, field width)")?;
     report.error(7, "Did you mean \"width\"? (code unknown_field, field widht)")?;
     report.error(8, "Template not found (code template_not_found, field templateId)")?;
     report.error(9, "\"path\" must be below")?;
     ensure!(report.0["results"][10]["refused"].is_string(), "{}", report.0["results"][10]);
-    report.error(11, "(code unknown_field, field file)")?;
+    report.error(11, "\"file\" cannot be read, because a server renders")?;
     let log = report.0["log"].as_str().unwrap_or_default();
     ensure!(
         log.contains("TRACE") && !log.contains(&target.key) && !log.contains("lime") && !log.contains("Paid"),
@@ -186,7 +193,7 @@ async fn server(stage: Stage) -> Result<()> {
     );
 
     let unknown = ApiKey::from_random([7; 32]);
-    let page = [("render_html", json!({ "html": "x" }))];
+    let page = [("render", json!({ "html": "x" }))];
     let report = client.run("legacy", &command(&target.base_url, unknown.expose()), &page).await?;
     report.error(0, "Invalid API key")?;
     ensure!(!report.tools().contains(&"list_templates"), "{:?}", report.tools());
@@ -209,12 +216,12 @@ async fn no_server(stage: Stage) -> Result<()> {
     let files = client.path("files");
     let markup = json!({ "width": 60, "height": 40, "html": GREEN_PAGE });
 
-    let calls = [("render_html", markup.clone())];
+    let calls = [("render", markup.clone())];
     let report = client.run("auto", &command(&files), &calls).await?;
-    ensure!(report.tools() == ["render_html", "render_url", "describe_options"], "{:?}", report.tools());
+    ensure!(report.tools() == ["render", "describe_option"], "{:?}", report.tools());
     has_colour(&report.file(0, "image/png")?, "image/png")?;
 
-    let calls = [("render_html", json!({ "html": "x", "path": "page.png" }))];
+    let calls = [("render", json!({ "html": "x", "path": "page.png" }))];
     let report = client.run("legacy", &command(Path::new("/")), &calls).await?;
     report.error(0, "files cannot be read or written")?;
 
@@ -234,7 +241,7 @@ async fn no_server(stage: Stage) -> Result<()> {
     let with_path = |path: &str| {
         let mut arguments = markup.clone();
         arguments["path"] = path.into();
-        ("render_html", arguments)
+        ("render", arguments)
     };
     let letter = json!({ "title": "T", "name": "Ann" });
     let calls = [
@@ -243,14 +250,14 @@ async fn no_server(stage: Stage) -> Result<()> {
         with_path("up/new.png"),
         with_path("/nonexistent/new.png"),
         with_path("page.html"),
-        ("render_url", json!({ "url": page, "format": "jpeg", "width": 60, "height": 40 })),
-        ("render_url", json!({ "url": "http://127.0.0.1/" })),
-        ("render_url", json!({ "url": "http://site.invalid/" })),
+        ("render", json!({ "url": page, "format": "jpeg", "width": 60, "height": 40 })),
+        ("render", json!({ "url": "http://127.0.0.1/" })),
+        ("render", json!({ "url": "http://site.invalid/" })),
         ("list_templates", json!({})),
-        ("render_template", json!({ "templateId": template, "variables": letter })),
-        ("render_template", json!({ "templateId": template, "variables": letter, "path": "letter.png" })),
-        ("render_template", json!({ "templateId": template })),
-        ("render_template", json!({ "templateId": "tpl_nothing" })),
+        ("render", json!({ "templateId": template, "variables": letter })),
+        ("render", json!({ "templateId": template, "variables": letter, "path": "letter.png" })),
+        ("render", json!({ "templateId": template })),
+        ("render", json!({ "templateId": "tpl_nothing" })),
     ];
     let report = client.run("legacy", &command(&files), &calls).await?;
     ensure!(report.text(0)?.contains("old.png: image/png"), "{}", report.text(0)?);
@@ -261,89 +268,20 @@ async fn no_server(stage: Stage) -> Result<()> {
     ensure!(rendered.status.success() && fs::read(files.join("same.png"))? == file, "another file");
     report.error(1, "\"path\" must be below")?;
     report.error(2, "\"path\" must be below")?;
-    report.error(3, "cannot be used")?;
+    report.error(3, "\"path\" must be below")?;
     report.error(4, "\"path\" must end in .png")?;
     ensure!(fs::read(&outside)? == b"outside" && !client.path("new.png").exists(), "a file outside");
     has_colour(&report.file(5, "image/jpeg")?, "image/jpeg")?;
     report.error(6, "(code invalid_field, field url)")?;
     report.error(7, "could not be resolved (code name_not_found, field url)")?;
     let templates: Value = serde_json::from_str(report.text(8)?)?;
-    let listed = (&templates[0]["placeholders"], &templates[0]["options"]["format"]);
+    let listed = &templates["templates"][0];
+    let listed = (&listed["placeholders"], &listed["options"]["format"]);
     ensure!(listed == (&json!(["name", "title"]), &json!("pdf")), "{templates}");
     let text = Pdf::parse(&report.file(9, "application/pdf")?)?.text()?;
     ensure!(text.contains("Dear Ann"), "{text}");
     ensure!(report.text(10)?.contains("image/png"), "{}", report.text(10)?);
     report.error(11, "Missing template variables \"name\", \"title\" (code missing_template_variable")?;
     report.error(12, "Template not found (code template_not_found, field templateId)")?;
-    pages_of_the_directory(&client, &command(&files)).await
-}
-
-/// `render_html` with the pages of files in place of markup.
-async fn pages_of_the_directory(client: &Client, server: &Command) -> Result<()> {
-    let files = client.path("files");
-    let page = "<link rel=stylesheet href=style.css>";
-    fs::create_dir_all(files.join("site/.hidden"))?;
-    for (file, content) in [
-        ("files/site/style.css", "html { background: lime }"),
-        ("files/site/index.html", page),
-        ("files/site/.hidden.html", page),
-        ("files/site/.hidden/page.html", page),
-        (
-            "files/broken.html",
-            "<link rel=stylesheet href=style.css><script>throw new Error('thrown')</script>",
-        ),
-        ("outside.html", page),
-    ] {
-        fs::write(client.path(file), content)?;
-    }
-    symlink("../../outside.html", files.join("site/link.html"))?;
-    symlink(".hidden", files.join("site/shown"))?;
-    let of = |file: &str| ("render_html", json!({ "file": file, "width": 60, "height": 40 }));
-    let absolute = files.join("site/index.html");
-    let calls = [
-        of("site/index.html"),
-        of(absolute.to_str().context("UTF-8")?),
-        of("broken.html"),
-        of("../outside.html"),
-        of("up/outside.html"),
-        of("site/link.html"),
-        of("/etc/hostname"),
-        of("site/.hidden.html"),
-        of("site/.hidden/page.html"),
-        of("site/shown/page.html"),
-        of("site"),
-        of("none.html"),
-        ("render_html", json!({ "file": "site/index.html", "html": "x" })),
-        ("render_html", json!({ "file": 1 })),
-        ("render_url", json!({ "file": "site/index.html" })),
-    ];
-    let report = client.run("legacy", server, &calls).await?;
-    for call in [0, 1] {
-        has_colour(&report.file(call, "image/png")?, "image/png")?;
-    }
-    let text = report.0["results"][2]["content"][1]["text"].as_str().unwrap_or_default();
-    for part in [
-        "; errors of the page: 1; failed requests of the page: 1",
-        "\n- style.css: not found",
-        "\n- Error: thrown",
-    ] {
-        ensure!(text.contains(part), "{text}");
-    }
-    for (call, expected) in [
-        (3, "\"file\" must be below"),
-        (4, "\"file\" must be below"),
-        (5, "cannot be read: a hidden file, a link out of the folder"),
-        (6, "\"file\" must be below"),
-        (7, "\"file\" is hidden"),
-        (8, "\"file\" is hidden"),
-        (9, "\"file\" is hidden"),
-        (10, "cannot be read"),
-        (11, "none.html cannot be read: not found"),
-        (12, "exclude each other"),
-        (13, "must be a string"),
-        (14, "(code unknown_field, field file)"),
-    ] {
-        report.error(call, expected)?;
-    }
-    Ok(())
+    directory::pages(&client, &command(&files)).await
 }

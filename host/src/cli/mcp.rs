@@ -3,6 +3,7 @@
 //! Invariant: standard output has messages of the protocol only, and no message or log line has the key. When standard
 //! input ends, no browser and no temporary file is left.
 
+mod picture;
 mod renderer;
 mod schema;
 mod tools;

@@ -228,7 +228,7 @@ fn an_mcp_server_ends_with_its_input_and_leaves_nothing() {
     assert_eq!(platen.run(&["mcp"]), (0, String::new(), String::new()));
     let input = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
-{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"render_html","arguments":{"html":"<p>hello"}}}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"render","arguments":{"html":"<p>hello"}}}
 "#;
     let output = platen.pipe(&["mcp"], input);
     let lines: Vec<Value> = String::from_utf8_lossy(&output.stdout)

@@ -1,6 +1,6 @@
 //! What renders for the tools: a server over HTTP, or a farm in this process.
 
-use std::{fmt, num::NonZeroUsize, time::Duration};
+use std::{cmp::Reverse, fmt, num::NonZeroUsize, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
 use platen_farm::{Farm, Folder, Rendered};
@@ -8,14 +8,14 @@ use platen_program::http_client;
 use platen_shared::{
     endpoint::Endpoint,
     format::OutputFormat,
-    id::AccountId,
+    id::{AccountId, TemplateId},
     job::RenderJob,
     key::ApiKey,
     limits,
     page_report::PageReport,
     reason::Reason,
     refusal::Refusal,
-    request::{InvalidRequest, RenderRequest, SavedTemplate, Subject},
+    request::{InvalidRequest, RenderRequest, SavedTemplate, Subject, TemplateOptions},
     template::Language,
 };
 use platen_statements::templates::{Template, TemplateContent};
@@ -66,10 +66,29 @@ impl From<InvalidRequest> for ApiError {
     }
 }
 
+/// Templates that a search has found.
 #[derive(Serialize)]
-pub(super) struct ListedTemplate {
+pub(super) struct FoundTemplates {
+    templates: Vec<ListedTemplate>,
+    /// The number of all that were found.
+    found: usize,
+}
+
+#[derive(Serialize)]
+struct ListedTemplate {
+    id: TemplateId,
+    name: String,
+    account: String,
+    language: Language,
+    placeholders: Vec<String>,
+    /// Of the only one that was found.
     #[serde(flatten)]
-    template: Template,
+    details: Option<Details>,
+}
+
+#[derive(Serialize)]
+struct Details {
+    options: TemplateOptions,
     /// The sample values of a template in Jinja.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Box<RawValue>>,
@@ -82,24 +101,37 @@ pub(super) struct SavedTemplates {
 }
 
 impl SavedTemplates {
-    pub(super) fn list(&self) -> Result<Vec<ListedTemplate>> {
+    /// The templates whose names have all words of `search`, or whose id it is, at most `limit`, those saved last first.
+    pub(super) fn list(&self, search: &str, limit: usize) -> Result<FoundTemplates> {
+        let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
         let operator = self.admin.operator();
         wait(async {
-            let templates = match &self.account {
+            let mut templates = match &self.account {
                 None => operator.templates().await?,
                 Some(account) => operator.account_scope(account).templates().await?,
             };
+            templates.retain(|template| {
+                let name = template.name.to_lowercase();
+                template.id.as_str() == search.trim() || words.iter().all(|word| name.contains(word))
+            });
+            // Of one second, the newest first.
+            templates.reverse();
+            templates.sort_by_key(|template| Reverse(template.updated_at));
+            let found = templates.len();
             let mut listed = Vec::new();
-            for template in templates {
-                let mut data = None;
-                if template.language == Language::Jinja {
+            for template in templates.into_iter().take(limit) {
+                let mut details = None;
+                if found == 1 {
                     let scope = operator.account_scope(&template.account);
                     let content = scope.template_content(template.id.as_str()).await?;
-                    data = content.and_then(|content| RawValue::from_string(content.samples).ok());
+                    let samples = content.filter(|_| template.language == Language::Jinja);
+                    let data = samples.and_then(|content| RawValue::from_string(content.samples).ok());
+                    details = Some(Details { options: template.options, data });
                 }
-                listed.push(ListedTemplate { template, data });
+                let Template { id, name, account_name: account, language, placeholders, .. } = template;
+                listed.push(ListedTemplate { id, name, account, language, placeholders, details });
             }
-            Ok(listed)
+            Ok(FoundTemplates { templates: listed, found })
         })
     }
 
@@ -220,13 +252,14 @@ async fn rendered(request: RequestBuilder) -> Result<Rendered> {
 /// The job of a request for the farm of this process.
 fn job(endpoint: Endpoint, body: &[u8], templates: Option<&SavedTemplates>) -> Result<RenderJob> {
     let request = RenderRequest::parse(endpoint, body).map_err(ApiError::from)?;
-    let job = match (&request.subject, templates) {
-        (Subject::Template { id, .. }, Some(templates)) => {
-            let content = templates.content(id.as_str())?;
+    let job = match &request.subject {
+        Subject::Template { id, .. } => {
             let not_found = || {
                 let field = Some("templateId".to_owned());
                 ApiError::new(&"Template not found", Reason::TemplateNotFound, field)
             };
+            let templates = templates.ok_or_else(not_found)?;
+            let content = templates.content(id.as_str())?;
             let TemplateContent { template, html, .. } = content.ok_or_else(not_found)?;
             let saved =
                 SavedTemplate { html: &html, language: template.language, options: &template.options };
@@ -234,7 +267,7 @@ fn job(endpoint: Endpoint, body: &[u8], templates: Option<&SavedTemplates>) -> R
             templates.add_files(&mut job, &template)?;
             return Ok(job);
         }
-        _ => request.into_job(AccountId::from_text("operator"), None),
+        Subject::Source(_) => request.into_job(AccountId::from_text("operator"), None),
     };
     Ok(job.map_err(ApiError::from)?)
 }

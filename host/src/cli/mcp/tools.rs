@@ -5,11 +5,11 @@
 
 use std::{
     fmt::Write as _,
+    fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use platen_farm::{Folder, Rendered};
 use platen_shared::{endpoint::Endpoint, format::OutputFormat, request::FieldName};
@@ -22,21 +22,29 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use serde_json::{Map, Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use super::{
+    picture,
     renderer::{Renderer, SavedTemplates},
     schema::{self, FILE, PATH},
 };
 use crate::cli::render::{files, folder::plain};
 
-const RENDER_HTML: &str = "render_html";
-const RENDER_URL: &str = "render_url";
-const RENDER_TEMPLATE: &str = "render_template";
+const RENDER: &str = "render";
 const LIST_TEMPLATES: &str = "list_templates";
-const DESCRIBE_OPTIONS: &str = "describe_options";
+const DESCRIBE_OPTION: &str = "describe_option";
 
+/// Arguments of the tools that read.
+const SEARCH: &str = "search";
+const LIMIT: &str = "limit";
+const NAME: &str = "name";
+
+/// Templates in a list.
+const DEFAULT_LISTED: usize = 20;
+const MAX_LISTED: usize = 100;
 /// The texts about a page in a result.
 const MAX_PROBLEMS: usize = 10;
 
@@ -61,89 +69,113 @@ impl Tools {
     }
 
     fn list(&self) -> Vec<Tool> {
-        let renders = |name, about: &str, endpoint, source| {
-            let description = format!(
-                "{about} to a PNG, JPEG, WebP or PDF file. With `{PATH}` the file is written; without it an image is \
-                 the result, and a PDF an embedded resource. `{DESCRIBE_OPTIONS}` has the whole descriptions of the options."
-            );
-            Tool::new(name, description, schema::arguments(endpoint, source))
-        };
         let has_files = self.renderer.has_folders();
-        let about = if has_files { "Renders markup, or a file that has it," } else { "Renders markup" };
-        let mut html = renders(RENDER_HTML, about, Endpoint::Render, FieldName::Html);
-        if has_files {
-            schema::add_file(Arc::make_mut(&mut html.input_schema));
-        }
-        let mut tools =
-            vec![html, renders(RENDER_URL, "Renders a public web page", Endpoint::Render, FieldName::Url)];
-        if self.has(RENDER_TEMPLATE) {
-            let about =
-                "Renders a saved template, with `variables` for its placeholders or `data` for one in Jinja,";
-            tools.push(renders(RENDER_TEMPLATE, about, Endpoint::Template, FieldName::TemplateId));
-        }
-        let reads = |name, about: &'static str| {
-            let none = Map::from_iter([("type".to_owned(), json!("object"))]);
-            Tool::new(name, about, none).with_annotations(ToolAnnotations::new().read_only(true))
+        let sources = match (has_files, self.has_templates()) {
+            (true, true) => "`html`, `url`, `file` or the saved template `templateId`",
+            (true, false) => "`html`, `url` or `file`",
+            (false, true) => "`html`, `url` or the saved template `templateId`",
+            (false, false) => "`html` or `url`",
+        };
+        let about = format!(
+            "Renders one of {sources} to a PNG, JPEG, WebP or PDF file. With `{PATH}` the file is written, and the result is a \
+             small picture of its first page; without it an image is the result, and a PDF an embedded resource. \
+             `{DESCRIBE_OPTION}` describes an option in full."
+        );
+        let arguments = schema::arguments(has_files, self.has_templates());
+        let mut tools = vec![Tool::new(RENDER, about, arguments)];
+        let mut reads = |name, about: &'static str, properties: Value, required: &[&str]| {
+            let Value::Object(properties) = properties else { unreachable!("it is an object") };
+            let mut schema = schema::object(properties);
+            schema.insert("required".to_owned(), required.into());
+            let annotations = ToolAnnotations::new().read_only(true);
+            tools.push(Tool::new(name, about, schema).with_annotations(annotations));
         };
         if self.has(LIST_TEMPLATES) {
-            tools.push(reads(
-                LIST_TEMPLATES,
-                "Lists saved templates with their language, placeholders and options, and for those in Jinja an example of `data`.",
-            ));
+            let properties = json!({
+                SEARCH: { "type": "string", "description": "Words that a template's name has, or its id." },
+                LIMIT: { "type": "integer", "minimum": 1, "maximum": MAX_LISTED, "default": DEFAULT_LISTED },
+            });
+            let about = "Lists saved templates, those saved last first. If it finds one only, with its options and, for one in \
+                         Jinja, an example of `data`.";
+            reads(LIST_TEMPLATES, about, properties, &[]);
         }
-        tools.push(reads(
-            DESCRIBE_OPTIONS,
-            "The JSON schema of the options of all tools that render, with descriptions and defaults.",
-        ));
+        let properties =
+            json!({ NAME: { "type": "string", "description": "Name of an option of `render`." } });
+        reads(
+            DESCRIBE_OPTION,
+            "The JSON schema of an option with its whole description.",
+            properties,
+            &[NAME],
+        );
         tools
     }
 
     fn has(&self, tool: &str) -> bool {
         match tool {
-            RENDER_HTML | RENDER_URL | DESCRIBE_OPTIONS => true,
-            RENDER_TEMPLATE => matches!(self.renderer, Renderer::Server { .. }) || self.templates.is_some(),
+            RENDER | DESCRIBE_OPTION => true,
             LIST_TEMPLATES => self.templates.is_some(),
             _ => false,
         }
     }
 
-    async fn call(&self, tool: &str, arguments: JsonObject) -> Result<Vec<ContentBlock>> {
+    /// Whether the renderer finds a template by its id.
+    fn has_templates(&self) -> bool {
+        matches!(self.renderer, Renderer::Server { .. }) || self.templates.is_some()
+    }
+
+    async fn call(&self, tool: &str, mut arguments: JsonObject) -> Result<Vec<ContentBlock>> {
         let text = |text: String| Ok(vec![ContentBlock::text(text)]);
         match tool {
-            RENDER_HTML if self.renderer.has_folders() && arguments.contains_key(FILE) => {
-                let (arguments, folder) = self.with_markup(arguments)?;
-                self.render(Endpoint::Render, arguments, Some(folder)).await
-            }
-            RENDER_TEMPLATE => self.render(Endpoint::Template, arguments, None).await,
             LIST_TEMPLATES => {
                 let templates = self.templates.as_ref().context("there is no database")?;
-                text(serde_json::to_string(&templates.list()?)?)
+                let search: Option<String> = argument(&mut arguments, SEARCH)?;
+                let limit: Option<usize> = argument(&mut arguments, LIMIT)?;
+                let limit = limit.unwrap_or(DEFAULT_LISTED);
+                ensure!((1..=MAX_LISTED).contains(&limit), "\"{LIMIT}\" must be from 1 to {MAX_LISTED}");
+                text(serde_json::to_string(&templates.list(&search.unwrap_or_default(), limit)?)?)
             }
-            DESCRIBE_OPTIONS => text(Value::Object(schema::options()).to_string()),
-            _ => self.render(Endpoint::Render, arguments, None).await,
+            DESCRIBE_OPTION => {
+                let name: Option<String> = argument(&mut arguments, NAME)?;
+                text(schema::option(&name.unwrap_or_default())?.to_string())
+            }
+            _ => self.render(arguments).await,
         }
     }
 
-    async fn render(
-        &self,
-        endpoint: Endpoint,
-        mut arguments: JsonObject,
-        folder: Option<Folder>,
-    ) -> Result<Vec<ContentBlock>> {
-        let path = match arguments.shift_remove(PATH) {
+    async fn render(&self, mut arguments: JsonObject) -> Result<Vec<ContentBlock>> {
+        schema::flatten(&mut arguments)?;
+        let sources = [FieldName::Html, FieldName::Url, FieldName::TemplateId].map(FieldName::as_str);
+        let given =
+            [FILE].into_iter().chain(sources).filter(|source| arguments.contains_key(*source)).count();
+        ensure!(
+            given == 1,
+            "one of \"html\", \"url\", \"file\" and \"templateId\" must be given, and no other"
+        );
+        let path: Option<PathBuf> = argument(&mut arguments, PATH)?;
+        let path = path.map(|path| self.file(&path)).transpose()?;
+        let folder = match argument::<PathBuf>(&mut arguments, FILE)? {
+            Some(_) if !self.renderer.has_folders() => {
+                bail!("\"{FILE}\" cannot be read, because a server renders")
+            }
+            Some(file) => Some(self.add_markup(&file, &mut arguments)?),
             None => None,
-            Some(Value::String(path)) => Some(self.file(Path::new(&path))?),
-            Some(_) => return Err(anyhow!("\"{PATH}\" must be a string")),
         };
         if let Some((_, format)) = &path {
             arguments.entry(FieldName::Format.as_str()).or_insert_with(|| format.extension().into());
         }
+        let is_template = arguments.contains_key(FieldName::TemplateId.as_str());
+        let endpoint = if is_template { Endpoint::Template } else { Endpoint::Render };
         let body = Value::Object(arguments).to_string().into_bytes();
         let rendered = self.renderer.render(endpoint, body, self.templates.as_ref(), folder).await?;
         let Rendered { bytes, page, problems, format } = rendered;
         let media_type = format.content_type();
         #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
         let mut text = format!("{media_type}, {:.1} KB", bytes.len() as f64 / 1000.0);
+        match page.sheets {
+            Some(1) => text += ", 1 page",
+            Some(pages) => _ = write!(text, ", {pages} pages"),
+            None => {}
+        }
         if let Some(status) = page.status.filter(|status| *status >= 400) {
             let _ = write!(text, "; the page has status {status}");
         }
@@ -159,8 +191,15 @@ impl Tools {
             let _ = write!(text, "\n- {}", plain(problem));
         }
         if let Some((path, _)) = path {
+            let cannot_write = || format!("{} cannot be written", path.display());
+            fs::create_dir_all(path.parent().with_context(cannot_write)?).with_context(cannot_write)?;
             files::write(&path, &bytes)?;
-            return Ok(vec![ContentBlock::text(format!("wrote {}: {text}", path.display()))]);
+            let picture = picture::of(&path, &bytes, format).await;
+            let missing = picture.as_ref().err().map_or(String::new(), |why| format!("; no picture: {why}"));
+            let text = ContentBlock::text(format!("wrote {}: {text}{missing}", path.display()));
+            let picture =
+                picture.map(|jpeg| ContentBlock::image(BASE64_STANDARD.encode(jpeg), picture::MEDIA_TYPE));
+            return Ok([text].into_iter().chain(picture).collect());
         }
         let data = BASE64_STANDARD.encode(&bytes);
         let file = match format {
@@ -172,13 +211,9 @@ impl Tools {
         Ok(vec![file, ContentBlock::text(text)])
     }
 
-    /// The arguments with the markup of the file that they name, and its folder.
-    fn with_markup(&self, mut arguments: JsonObject) -> Result<(JsonObject, Folder)> {
-        let Some(Value::String(path)) = arguments.shift_remove(FILE) else {
-            return Err(anyhow!("\"{FILE}\" must be a string"));
-        };
+    /// Adds the markup of a file to the arguments. Returns its folder.
+    fn add_markup(&self, path: &Path, arguments: &mut JsonObject) -> Result<Folder> {
         let html = FieldName::Html.as_str();
-        ensure!(!arguments.contains_key(html), "\"{FILE}\" and \"{html}\" exclude each other");
         let path = self.directory.join(path);
         let (parent, name) =
             path.parent().zip(path.file_name()).with_context(|| format!("\"{FILE}\" names no file"))?;
@@ -193,7 +228,7 @@ impl Tools {
         let markup =
             String::from_utf8(markup).with_context(|| format!("{} is not UTF-8 text", file.display()))?;
         arguments.insert(html.to_owned(), markup.into());
-        Ok((arguments, folder))
+        Ok(folder)
     }
 
     /// The path of a file in the directory. `argument` has named the file, whose path is without links.
@@ -218,12 +253,31 @@ impl Tools {
         } else {
             // It does not exist, or is a link to nothing, which is replaced itself.
             let (parent, name) = path.parent().zip(path.file_name()).context("it has a name")?;
-            let parent = parent.canonicalize();
-            parent.with_context(|| format!("the directory of {} cannot be used", path.display()))?.join(name)
+            resolved(parent)
+                .with_context(|| format!("the directory of {} cannot be used", path.display()))?
+                .join(name)
         };
         self.below(PATH, &file)?;
         Ok((file, format))
     }
+}
+
+/// The path of a folder without links, of which the last folders may not exist.
+fn resolved(folder: &Path) -> io::Result<PathBuf> {
+    match folder.canonicalize() {
+        // A link to nothing is there.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && folder.symlink_metadata().is_err() => {
+            let (parent, name) = folder.parent().zip(folder.file_name()).ok_or(error)?;
+            Ok(resolved(parent)?.join(name))
+        }
+        other => other,
+    }
+}
+
+/// Takes an argument away. Its type is that of the schema.
+fn argument<T: DeserializeOwned>(arguments: &mut JsonObject, name: &str) -> Result<Option<T>> {
+    let value = arguments.shift_remove(name).map(serde_json::from_value);
+    value.transpose().with_context(|| format!("\"{name}\" has the wrong type"))
 }
 
 impl ServerHandler for Tools {
