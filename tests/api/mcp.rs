@@ -283,5 +283,7 @@ async fn no_server(stage: Stage) -> Result<()> {
     ensure!(report.text(10)?.contains("image/png"), "{}", report.text(10)?);
     report.error(11, "Missing template variables \"name\", \"title\" (code missing_template_variable")?;
     report.error(12, "Template not found (code template_not_found, field templateId)")?;
-    directory::pages(&client, &command(&files)).await
+    directory::pages(&client, &command(&files)).await?;
+    directory::files_are_shown(&client, &command(&files)).await?;
+    directory::templates_are_searched(&client, &commands, account).await
 }
