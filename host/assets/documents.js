@@ -1,4 +1,5 @@
-// Copy buttons, and the key that leads to the search. Without this script users can still search, and select the code.
+// Copy buttons, results while the user types, and the key that leads to the search.
+// Without this script users can still search, and select the code.
 "use strict";
 
 for (const block of document.querySelectorAll("pre")) {
@@ -22,8 +23,51 @@ for (const block of document.querySelectorAll("pre")) {
   block.append(button);
 }
 
+const search = document.querySelector("[type=search]");
+
+// Shows the results of the search page below the field.
+function showResults() {
+  const box = document.createElement("section");
+  box.id = "found";
+  box.popover = "auto";
+  box.setAttribute("aria-label", "Search results");
+  const status = document.createElement("p");
+  status.setAttribute("role", "status");
+  box.append(status);
+  search.form.append(box);
+  let [timer, request] = [0, new AbortController()];
+
+  async function find() {
+    request.abort();
+    request = new AbortController();
+    const query = search.value.trim();
+    if (query === "") return box.togglePopover(false);
+    const address = `${search.form.action}?${new URLSearchParams({ q: query })}`;
+    const response = await fetch(address, { signal: request.signal });
+    const found = new DOMParser().parseFromString(await response.text(), "text/html");
+    box.querySelector(".results")?.remove();
+    box.append(found.querySelector(".results"));
+    // A status that changes while it is shown is read aloud.
+    box.togglePopover(true);
+    status.textContent = found.querySelector("[role=status]").textContent;
+  }
+  search.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => find().catch(() => {}), 150);
+  });
+
+  // The arrows move from the field to the results and back.
+  search.form.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || !box.matches(":popover-open")) return;
+    const places = [search, ...box.querySelectorAll("a")];
+    places[places.indexOf(document.activeElement) + step]?.focus();
+    event.preventDefault();
+  });
+}
+if (search) showResults();
+
 document.addEventListener("keydown", (event) => {
-  const search = document.querySelector("[type=search]");
   const isTyping = event.target.closest("input, textarea, [contenteditable]");
   if (event.key === "/" && search && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
     event.preventDefault();

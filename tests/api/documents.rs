@@ -39,6 +39,7 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
 async fn are_searched(stage: Stage) -> Result<()> {
     let app = &*stage.service().await?;
     let page = Browser::start().await?.page().await?;
+    let mut album = Album::new(&page, stage.suite.settings())?;
     for (has_scripts, width) in [(true, 1440), (false, 390)] {
         page.enable_scripts(has_scripts).await?;
         page.set_viewport(width, 844, Theme::Light).await?;
@@ -52,6 +53,9 @@ async fn are_searched(stage: Stage) -> Result<()> {
             page.eval("document.querySelector('[type=search]').focus()").await?;
         }
         page.type_text("waitForSelector").await?;
+        if has_scripts {
+            answers_while_typing(&page, &mut album).await?;
+        }
         page.eval("document.querySelector('header form').requestSubmit()").await?;
         page.wait("location.pathname === '/docs/search' && document.querySelector('.results a')").await?;
         page.follow(".results a").await?;
@@ -61,6 +65,43 @@ async fn are_searched(stage: Stage) -> Result<()> {
         let place = page.eval(place).await?;
         ensure!(place == json!(["/docs/options", "waitForSelector", true]), "{width}: {place}");
     }
+    album.check()
+}
+
+/// With a word in the field: the results of the search below it, by keyboard, within the policy of the page.
+async fn answers_while_typing(page: &Page, album: &mut Album<'_>) -> Result<()> {
+    page.eval(
+        "addEventListener('securitypolicyviolation', (event) => { window.violation = event.violatedDirective })",
+    )
+    .await?;
+    let first = "document.querySelector('#found:popover-open a[href=\"/docs/options#waitforselector\"]')";
+    page.wait(first).await?;
+    page.wait("/^[0-9]+ sections?$/.test(document.querySelector('#found [role=status]').innerText)").await?;
+    album.look("documents-found").await?;
+    let press = async |key: &str| {
+        page.eval(&format!(
+            "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))"
+        ))
+        .await
+    };
+    press("ArrowDown").await?;
+    ensure!(page.eval(&format!("document.activeElement === {first}")).await? == true, "not in the results");
+    press("ArrowUp").await?;
+    ensure!(page.eval("document.activeElement.name").await? == "q", "not in the field");
+    // A word that no section has is left out, and without a word there is nothing to show.
+    page.type_text(" nowherewritten").await?;
+    page.wait("document.querySelector('#found [role=status]').innerText.endsWith(' with 1 of 2 words')")
+        .await?;
+    page.wait(first).await?;
+    page.eval(
+        "(() => { const field = document.querySelector('[type=search]'); field.value = ''; \
+        field.dispatchEvent(new Event('input', { bubbles: true })) })()",
+    )
+    .await?;
+    page.wait("!document.querySelector('#found:popover-open')").await?;
+    page.fill("[type=search]", "waitForSelector").await?;
+    page.wait(first).await?;
+    ensure!(page.eval("window.violation ?? null").await? == Value::Null, "the policy is violated");
     Ok(())
 }
 

@@ -65,7 +65,7 @@ static GROUPS: LazyLock<[(&str, Vec<&str>); 5]> = LazyLock::new(|| {
     ]
 });
 
-pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; \
+pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
                                  form-action 'self'; frame-ancestors 'none'";
 
 pub(super) fn get(path: &str) -> Option<Content> {
