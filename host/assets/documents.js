@@ -1,6 +1,13 @@
-// Copy buttons, results while the user types, and the key that leads to the search.
+// The address of this server in commands, copy buttons, results while the user types, and the key that leads to the search.
 // Without this script users can still search, and select the code.
 "use strict";
+
+// What the documents have is the address of a server that was just installed.
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+  const text = texts.currentNode;
+  if (text.parentElement.closest("pre")) text.data = text.data.replaceAll("http://127.0.0.1:3000", location.origin);
+}
 
 for (const block of document.querySelectorAll("pre")) {
   const button = document.createElement("button");

@@ -116,7 +116,10 @@ async fn code_is_copied(stage: Stage) -> Result<()> {
     let copied = page.text("window.copied").await?;
     let document =
         std::fs::read_to_string(platen_harness::settings::tests_dir().join("../docs/quick-start.md"))?;
-    ensure!(document.contains(&format!("```sh\n{copied}```")), "{copied}");
+    // The address is that of this server.
+    ensure!(copied.contains(&app.base_url), "{copied}");
+    let written = copied.replace(&app.base_url, "http://127.0.0.1:3000");
+    ensure!(document.contains(&format!("```sh\n{written}```")), "{copied}");
     // Without a permission, the code is selected.
     page.eval("navigator.clipboard.writeText = async () => { throw new Error() }").await?;
     page.click("pre button").await?;
