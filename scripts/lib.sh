@@ -386,33 +386,29 @@ render_example() {
     fail "the first render failed; the reason is $3. The key of the account \"default\" is $key"
 }
 
-# print_first_steps URL FILE: what to do with the operator's link, the key and the rendered file.
+# print_first_steps URL FILE: what to do with the key, the rendered file and the operator's link. The last lines are what
+# the reader does next: the link, and a request.
 print_first_steps() {
   local url=$1 file=$2
-  if [ -n "$invite" ]; then
-    cat <<TXT
-First operator: $url$invite
-                Valid once within 24 hours, for $operator.
-TXT
-  fi
   if [ -n "$key" ]; then
     cat <<TXT
 Rendered file:  $file
 Your API key:   $key
                 It is shown only this once. Keep it on servers; never put it in a page or an app.
-
-Try it:
-
-curl -o hello.png $url/v1/render \\
-  -H 'authorization: Bearer $key' \\
-  -H 'content-type: application/json' \\
-  -d '{"html": "<h1>Hello</h1>", "width": 600, "height": 200}'
 TXT
   else
-    cat <<TXT
-The account "default" already has a key. Create another with:
-
-$platen key create --account default $database_option
-TXT
+    echo "API key:        the account \"default\" has one; another: $platen key create --account default $database_option"
   fi
+  [ -z "$invite" ] || cat <<TXT
+
+Set the password of $operator, once within 24 hours:
+
+$url$invite
+TXT
+  [ -z "$key" ] || cat <<TXT
+
+Render a page:
+
+curl --fail-with-body -o hello.png $url/v1/render -H 'authorization: Bearer $key' -H 'content-type: application/json' -d '{"html": "<h1>Hello</h1>", "width": 600, "height": 200}'
+TXT
 }

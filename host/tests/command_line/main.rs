@@ -298,6 +298,38 @@ fn no_error_has_the_name_of_a_temporary_file() {
     }
 }
 
+/// What `scripts/up` and `scripts/spin-up` print last.
+fn first_steps(variables: &str) -> String {
+    let script = format!(
+        "source scripts/lib.sh; platen=/bin/platen operator=ann@example.com database_option='--data d'; {variables}
+         print_first_steps http://127.0.0.1:3100 invoice.pdf"
+    );
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", &script]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let output = bash.output().expect("bash runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn a_start_ends_with_the_link_and_a_request() {
+    let first = first_steps("key=plt_x invite=/dashboard/invite/abc");
+    let (_, last) = first.split_once("once within 24 hours:").expect("a link");
+    let blocks: Vec<&str> = last.trim().split("\n\n").collect();
+    let [link, _, request] = blocks[..] else { panic!("{last}") };
+    assert_eq!(link, "http://127.0.0.1:3100/dashboard/invite/abc");
+    for part in
+        ["curl --fail-with-body -o ", " http://127.0.0.1:3100/v1/render ", "'authorization: Bearer plt_x'"]
+    {
+        assert!(request.contains(part) && request.lines().count() == 1, "{request}");
+    }
+    let again = first_steps("key= invite=");
+    assert!(
+        again.contains("platen key create --account default --data d") && !again.contains("curl"),
+        "{again}"
+    );
+}
+
 #[test]
 fn completions_and_manual_pages() {
     let platen = Platen::new();
