@@ -19,6 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/playground/errors_are_at_their_control", errors),
         Case::any_database("dashboard/playground/renders_every_source", sources),
         Case::any_database("dashboard/playground/shows_the_picture", picture),
+        Case::any_database("dashboard/playground/begins_with_an_invoice", invoice),
     ];
     programs.chain(cases).collect()
 }
@@ -42,6 +43,28 @@ pub(super) async fn playground(app: &Service, page: &Page, email: &str) -> Resul
 pub(super) async fn open(app: &Service, page: &Page, query: &str) -> Result<()> {
     page.go(&format!("{}/dashboard/playground{query}", app.base_url)).await?;
     page.wait("document.querySelector('#render')?.textContent === 'Render'").await
+}
+
+/// The first steps lead to a playground that renders an invoice.
+async fn invoice(stage: Stage) -> Result<()> {
+    let app = &*stage.real_service().await?;
+    let page = Browser::start().await?.page().await?;
+    let account = app.operator.account(Quota::Of(20)).await?;
+    accept_invite(&page, app, &new_email("pg"), &["--account", &account.id]).await?;
+    page.go(&format!("{}/dashboard/keys", app.base_url)).await?;
+    page.follow("a[href*='example=invoice']").await?;
+    page.wait("document.querySelector('#render')?.textContent === 'Render'").await?;
+    page.eval(RECORD).await?;
+    render(&page).await?;
+    page.wait("document.querySelector('#rendered').innerText.includes('B, 1 page')").await?;
+    let sent = page.eval("window.sent").await?;
+    let body: Value = serde_json::from_str(sent[0][1].as_str().context("a body")?)?;
+    let html = std::fs::read_to_string(tests_dir().join("../examples/invoice.html"))?;
+    ensure!(
+        body == json!({ "html": html, "format": "pdf", "printBackground": true }),
+        "another request: {body}"
+    );
+    Ok(())
 }
 
 /// Records the bodies of requests to the API in `window.sent`.

@@ -31,11 +31,18 @@ const MAX_NAMED: usize = 5;
 
 const INITIAL_HTML: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello</h1>\n<p>This is the page that is rendered.</p>\n";
 
-/// The playground, with the template, the URL and the format that the query names.
+/// What the first steps of an account lead to.
+const INVOICE: &str = include_str!("../../../../examples/invoice.html");
+
+/// The playground, with the example, the template, the URL and the format that the query names.
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     let query = &context.head.query;
     let mut form = Form::default();
     form.set(FieldName::Html.as_str(), INITIAL_HTML);
+    if query.get("example") == Some("invoice") {
+        form.set(FieldName::Html.as_str(), INVOICE);
+        form.set(FieldName::PrintBackground.as_str(), "true");
+    }
     let mut of_template = None;
     if let Some(url) = query.get(FieldName::Url.as_str()) {
         form.set(Source::FIELD, Source::Url.name());
