@@ -17,6 +17,28 @@ async fn server(page: String) -> Loopback {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_commands_of_the_document_reach_a_local_page() {
+    let site = server("<p>development".to_owned()).await;
+    let port = site.address().port().to_string();
+    let document = include_str!("../../../docs/how-to/local-page.md");
+    let commands = document.lines().filter(|line| line.starts_with("platen render http"));
+    let mut count = 0;
+    for command in commands {
+        let command = command.replace(":8000", &format!(":{port}")).replace("5173", &port);
+        let mut words: Vec<&str> = command.split_whitespace().skip(1).collect();
+        if command.matches(&*port).count() == 1 && !command.contains("--resolve") {
+            // The port of the document is one of those that are allowed.
+            words.extend(["--egress-ports", &port]);
+        }
+        let platen = Platen::new();
+        let (status, _, errors) = platen.run(&words);
+        assert!(status == 0 && platen.path("page.png").exists(), "{command}: {errors}");
+        count += 1;
+    }
+    assert_eq!(count, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_local_page_is_reached_where_the_options_name_it() {
     let platen = Platen::new();
     let body = |colour: &str| format!("<!doctype html><html style='background: {colour}'>");
