@@ -52,7 +52,9 @@ impl UserCommand {
                 };
                 match change {
                     MemberChange::LastOwner => {
-                        bail!("{email} is the only owner of the account: make another user an owner first")
+                        bail!(
+                            "{email} is the only owner of the account: make another user an owner first, in the dashboard"
+                        )
                     }
                     // Another command has removed the user meanwhile.
                     MemberChange::Done | MemberChange::NotFound => {}
