@@ -169,20 +169,29 @@ cargo_tool() {
 
 # cargo_build ARGUMENT...: `cargo build` with its progress, and its warnings and errors.
 cargo_build() {
-  cargo build --locked "$@" 2>&1 | {
-    local line count=0 pending=
+  # Cargo shows its progress in a line that it writes again and again.
+  CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=80 cargo build --locked "$@" 2>&1 | stdbuf -o0 tr '\r' '\n' | {
+    local line began=$SECONDS pending= built total first= last=0 left
     while IFS= read -r line; do
       case "$line" in
-        *" Compiling "*)
-          count=$((count + 1))
+        *" Building ["*)
+          line=${line#*] } line=${line%%:*}
+          built=${line%/*} total=${line#*/} first=${first:-$built}
+          [ "$built" -gt "$last" ] || continue
+          left=
+          # The last crates take longest, so an early forecast would be too short.
+          if [ $((built * 2)) -gt "$total" ] && [ $((built - first)) -ge 50 ]; then
+            left=", about $((((SECONDS - began) * (total - built) / (built - first) + 59) / 60)) min left"
+          fi
           if [ -t 1 ]; then
-            pending=yes
-            printf '\r\033[K    compiled %s crates, now %s' "$count" "${line##* Compiling }"
-          elif [ $((count % 50)) = 0 ]; then
-            printf '    compiled %s crates\n' "$count"
+            pending=yes last=$built
+            printf '\r\033[K    %s of %s steps%s' "$built" "$total" "$left"
+          elif [ "$built" -ge $((last + 50)) ] && [ "$built" != "$first" ]; then
+            last=$built
+            printf '    %s of %s steps%s\n' "$built" "$total" "$left"
           fi
           ;;
-        *" Downloaded "* | *" Downloading "* | *" Locking "* | *" Updating "* | *" Finished "* | *" Blocking "*) ;;
+        "" | *" Compiling "* | *" Downloaded "* | *" Downloading "* | *" Locking "* | *" Updating "* | *" Finished "* | *" Blocking "*) ;;
         *) printf '%s%s\n' "${pending:+$'\n'}" "$line" && pending= ;;
       esac
     done
