@@ -16,6 +16,7 @@ mod corpus;
 mod costly;
 mod cpu_accounting;
 mod database;
+mod far;
 mod farm;
 mod farms;
 mod fields;
@@ -50,6 +51,8 @@ enum Command {
     Compare(compare::Options),
     /// Measure the capacity of one database, and the latency of an account beside a spent one and of a template with files
     Database(database::Options),
+    /// Measure an edge far from its database
+    Far(far::Options),
     /// Render real pages in virtual time and compare them with a browser that renders in real time
     Corpus(corpus::Options),
     /// Measure the latency of a well-behaved account beside ordinary and beside hostile accounts
@@ -87,6 +90,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Fields(options) => fields::run(options).await,
         Command::Compare(options) => compare::run(options).await,
         Command::Database(options) => database::run(options).await,
+        Command::Far(options) => far::run(options).await,
         Command::Corpus(options) => corpus::run(options).await,
         Command::Neighbours(options) => neighbours::run(options).await,
         Command::Farms(options) => farms::run(options).await,

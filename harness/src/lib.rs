@@ -22,6 +22,7 @@ pub mod canary;
 pub mod case;
 pub mod client;
 pub mod database;
+pub mod delay_proxy;
 pub mod deployment;
 pub mod dns;
 pub mod documents;
