@@ -11,7 +11,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     pin::pin,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use platen_statements::{Outage, Outcome, Verdict, repeated};
@@ -71,21 +71,23 @@ impl Database {
         token: Option<SecretString>,
         purpose: Purpose,
     ) -> Result<Self, DbError> {
-        let (backend, max_reads, max_batch) = match location {
+        let (backend, max_reads, max_writes, max_batch) = match location {
             Location::File(path) => {
                 let pool = local::Pool::open(path, purpose).await?;
-                (Backend::File(pool), local::MAX_CONCURRENT_READS, local::MAX_BATCH)
+                (Backend::File(pool), local::MAX_CONCURRENT_READS, 1, local::MAX_BATCH)
             }
             Location::Server(url) => {
                 let client = remote::Client::new(url.clone(), token)?;
-                (Backend::Server(Arc::new(client)), remote::MAX_CONCURRENT_READS, remote::MAX_BATCH)
+                let backend = Backend::Server(Arc::new(client));
+                (backend, remote::MAX_CONCURRENT_READS, remote::MAX_CONCURRENT_WRITES, remote::MAX_BATCH)
             }
         };
-        let queue = |max_concurrent, max_batch| {
+        let queue = |max_concurrent, max_batch, statement_time| {
             let backend = backend.clone();
-            StatementQueue::new(max_concurrent, max_batch, move |batch| backend.start(batch))
+            StatementQueue::new(max_concurrent, max_batch, statement_time, move |batch| backend.start(batch))
         };
-        let (reads, writes) = (queue(max_reads, 1), queue(1, max_batch));
+        let reads = queue(max_reads, 1, Duration::ZERO);
+        let writes = queue(max_writes, max_batch, remote::STATEMENT_TIME);
         let (outage, statements) = (Arc::default(), StatementMetrics::default());
         Ok(Self { backend, reads, writes, outage, statements })
     }

@@ -1,5 +1,8 @@
 //! Statements that wait for their turn.
 //!
+//! Batches begin one after the other: the next one when the last has ended, or has been on its way for longer than its
+//! statements take.
+//!
 //! Invariant: flows are served round robin, and the statements of one flow in order. A statement waits at most
 //! [`TURN_TIMEOUT`]; one whose caller has gone away before its turn is not run, and one that runs is finished
 //! without its caller.
@@ -31,6 +34,10 @@ pub(super) struct StatementQueue {
     state: Mutex<State>,
     max_concurrent_batches: usize,
     max_batch: usize,
+    /// The time for which each statement of a batch delays the next batch.
+    statement_time: Duration,
+    /// The right to begin a batch.
+    turn: tokio::sync::Mutex<()>,
     start: Box<dyn Fn(Vec<Queued>) -> JoinHandle<()> + Send + Sync>,
 }
 
@@ -42,16 +49,19 @@ struct State {
 
 impl StatementQueue {
     /// `start` gets at most `max_batch` statements and is called for at most `max_concurrent_batches` at once, besides those
-    /// that stall.
+    /// that stall. A batch begins when the one before has ended or is as old as `statement_time` for each of its statements.
     pub(super) fn new(
         max_concurrent_batches: usize,
         max_batch: usize,
+        statement_time: Duration,
         start: impl Fn(Vec<Queued>) -> JoinHandle<()> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State { queued: FairQueue::new(MAX_QUEUED), runners: 0 }),
             max_concurrent_batches,
             max_batch,
+            statement_time,
+            turn: tokio::sync::Mutex::default(),
             start: Box::new(start),
         })
     }
@@ -90,8 +100,16 @@ impl StatementQueue {
     }
 
     async fn run_batches(self: Arc<Self>) {
-        while let Some(batch) = self.next_batch() {
-            let _ = timeout(TURN_TIMEOUT, (self.start)(batch)).await;
+        loop {
+            let turn = self.turn.lock().await;
+            let Some(batch) = self.next_batch() else { return };
+            let time = self.statement_time * u32::try_from(batch.len()).unwrap_or(u32::MAX);
+            let mut batch = (self.start)(batch);
+            let has_ended = timeout(time, &mut batch).await.is_ok();
+            drop(turn);
+            if !has_ended {
+                let _ = timeout(TURN_TIMEOUT, batch).await;
+            }
         }
     }
 

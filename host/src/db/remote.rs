@@ -1,11 +1,12 @@
 //! A libSQL server, over Hrana 3 on HTTP. Writes that wait together share a request, and so a round trip.
 //!
-//! Invariant: one request with writes is in progress at a time, unless one stalls. sqld executes one write at a time, and hands
-//! its write lock from one connection to the next: with 20 connections it was seen to execute fewer statements than with one,
-//! to refuse some with `SQLITE_BUSY`, and to stop for as long as a minute. Its lock stays with a connection whose transaction
-//! could not begin, until that is closed. Every request closes the stream it
-//! opens, so the server holds nothing between statements, and each statement is committed by itself. The token is
-//! sent in the `authorization` header only.
+//! Invariant: a request with writes is sent when the one before has been answered, or sqld has had [`STATEMENT_TIME`] for each
+//! of its statements; at most [`MAX_CONCURRENT_WRITES`] are on their way, besides those that stall. So a long round trip
+//! hardly limits the rate of statements, and a server that is near has one request at a time. sqld executes one write at a
+//! time, and hands its write lock from one connection to the next: with 20 connections it was seen to execute fewer statements
+//! than with one, to refuse some with `SQLITE_BUSY`, and to stop for as long as a minute. Its lock stays with a connection whose
+//! transaction could not begin, until that is closed. Every request closes the stream it opens, so the server holds nothing
+//! between statements, and each statement is committed by itself. The token is sent in the `authorization` header only.
 
 mod hrana;
 
@@ -22,7 +23,11 @@ use hrana::{Failure, InvalidResponse, PipelineResult, Request, Statement, Stream
 /// Longer than the deadline of a render, so that the edge learns of a claim that took effect too late.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(45);
 /// Statements in a request. One that receives no response leaves all of them in doubt.
-pub(super) const MAX_BATCH: usize = 8;
+pub(super) const MAX_BATCH: usize = 32;
+/// Requests with writes on their way at once.
+pub(super) const MAX_CONCURRENT_WRITES: usize = 4;
+/// Longer than sqld takes for a statement that writes.
+pub(super) const STATEMENT_TIME: Duration = Duration::from_millis(2);
 /// sqld refuses, rather than queues, more than 128 concurrent requests of all its clients together.
 pub(super) const MAX_CONCURRENT_READS: usize = 16;
 

@@ -12,7 +12,7 @@ type Names = Arc<Mutex<Vec<String>>>;
 fn queue() -> (Arc<StatementQueue>, Names) {
     let started = Names::default();
     let names = Arc::clone(&started);
-    let queue = StatementQueue::new(1, 1, move |batch| {
+    let queue = StatementQueue::new(1, 1, Duration::ZERO, move |batch| {
         names.lock().extend(batch.iter().map(|queued| queued.sql.clone()));
         tokio::spawn(async move {
             sleep(Duration::from_millis(500)).await;
@@ -87,9 +87,26 @@ async fn a_full_queue_drops_a_statement_of_the_flow_with_the_most() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_batch_delays_the_next_one_by_its_number_of_statements() {
+    let (began, times) = (Instant::now(), Arc::<Mutex<Vec<_>>>::default());
+    let started = Arc::clone(&times);
+    let queue = StatementQueue::new(2, 3, Duration::from_millis(2), move |batch: Vec<Queued>| {
+        started.lock().push((began.elapsed().as_millis(), batch.len()));
+        tokio::spawn(async move {
+            sleep(Duration::from_millis(100)).await;
+            answer(batch);
+        })
+    });
+    let statements = join_all((0..8).map(|_| run(&queue, FlowId::default(), "x"))).await;
+    assert!(statements.into_iter().all(|result| result.is_ok()));
+    // The third one waits until the first one has ended, because at most two are in progress.
+    assert_eq!(*times.lock(), [(0, 3), (6, 3), (100, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stalled_batch_does_not_block_those_after_it() {
     let calls = AtomicUsize::new(0);
-    let queue = StatementQueue::new(1, 1, move |batch: Vec<Queued>| {
+    let queue = StatementQueue::new(1, 1, Duration::ZERO, move |batch: Vec<Queued>| {
         let stalls = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
         tokio::spawn(async move {
             sleep(Duration::from_secs(if stalls { 60 } else { 0 })).await;
@@ -111,7 +128,7 @@ async fn a_stalled_batch_does_not_block_those_after_it() {
 #[tokio::test]
 async fn a_panic_fails_its_statement_only() {
     let calls = AtomicUsize::new(0);
-    let queue = StatementQueue::new(1, 1, move |batch: Vec<Queued>| {
+    let queue = StatementQueue::new(1, 1, Duration::ZERO, move |batch: Vec<Queued>| {
         let panics = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
         tokio::spawn(async move {
             assert!(!panics, "a panic of a test");
