@@ -12,7 +12,7 @@ mod hrana;
 
 use std::{iter, sync::Arc, time::Duration};
 
-use platen_program::{CONNECT_TIMEOUT, IDLE_TIMEOUT, http_client};
+use platen_program::{CONNECT_TIMEOUT, http_client};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use url::Url;
@@ -42,7 +42,9 @@ impl Client {
         let http = http_client()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(STATEMENT_TIMEOUT)
-            .pool_idle_timeout(IDLE_TIMEOUT)
+            // Connections are kept until the server closes them, so that a key that is used rarely waits for no handshake. By
+            // reqwest's default TCP examines one without a request every 15 s, and closes it if the server is gone.
+            .pool_idle_timeout(None)
             .tcp_nodelay(true)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
