@@ -26,26 +26,35 @@ use crate::{
 /// Statements that an instance runs at once on a file; the others wait here. On a platform that queues them itself there
 /// is no limit.
 const MAX_CONCURRENT_STATEMENTS: usize = 4;
-/// The same on a libSQL server. sqld executes one write at a time, and stops for as long as a minute where many connections
-/// wait for its lock.
+/// The same on a libSQL server. sqld executes one write at a time, and stops for as long as a minute where many connections wait
+/// for its lock.
 const MAX_SERVER_STATEMENTS: usize = 1;
 /// The time between looks for a free place, for each statement that is before this one, of which 15 count. A task of a component
 /// cannot wake one of another request.
 const QUEUE_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Connections to a file that an instance keeps open between statements: the last one that Spin closes makes SQLite write
-/// the log back and delete it. None is kept to a libSQL server, because sqld's lock can stay with an idle one, and Spin
-/// opens one without a round trip.
+/// Connections that an instance keeps open between statements. The last one to a file that Spin closes makes SQLite write the
+/// log back and delete it. One to a libSQL server costs a round trip to open. It is not kept after an error, because sqld's lock
+/// can stay with it.
 const MAX_IDLE_CONNECTIONS: usize = 2;
 
 thread_local! {
     static IDLE_CONNECTIONS: RefCell<Vec<Connection>> = const { RefCell::new(Vec::new()) };
     static STATEMENTS: RefCell<StatementQueue> =
         const { RefCell::new(StatementQueue::new(MAX_SERVER_STATEMENTS)) };
-    /// Whether the database is a file, once it is known.
-    static IS_FILE: Cell<Option<bool>> = const { Cell::new(None) };
+    static KIND: Cell<Kind> = const { Cell::new(Kind::Unknown) };
 }
 static OUTAGE: Outage = Outage::new();
+
+/// The kind of the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unknown,
+    /// It is being found out.
+    Asked,
+    File,
+    Server,
+}
 
 /// A statement that failed, or a row that does not match the schema.
 #[derive(Debug, thiserror::Error)]
@@ -122,47 +131,48 @@ async fn observed(sql: &str, values: &[Value]) -> Result<Vec<sqlite::RowResult>,
             return result;
         }
         // A statement on a file may wait for as long for its lock.
-        if began.elapsed() > STALL_TIME && IS_FILE.get() != Some(true) {
+        if began.elapsed() > STALL_TIME && KIND.get() != Kind::File {
             OUTAGE.failed(began, Instant::now());
         }
     }
 }
 
-/// Runs a statement on a connection that no other statement uses.
+/// Runs a statement on a connection that no other statement uses. No statement waits for the question which kind of database it
+/// is: until that is known, the queue is that of a server.
 async fn execute(sql: &str, values: &[Value]) -> Result<Vec<sqlite::RowResult>, sqlite::Error> {
     let connection = match IDLE_CONNECTIONS.with_borrow_mut(Vec::pop) {
         Some(connection) => connection,
         None => Connection::open_default().await?,
     };
-    let is_file = is_file(&connection).await?;
+    if KIND.get() == Kind::Unknown && !platform::is_platen_up() {
+        KIND.set(Kind::Asked);
+        wit_bindgen::spawn(async {
+            let found = platform::timeout(RETRY_TIME, kind()).await;
+            let kind = found.and_then(Result::ok).unwrap_or(Kind::Unknown);
+            KIND.set(kind);
+            if kind == Kind::File {
+                STATEMENTS.with_borrow_mut(|queue| queue.set_places(MAX_CONCURRENT_STATEMENTS));
+            }
+        });
+    }
     let rows = connection.execute(sql, values.iter().map(to_sqlite)).await?.collect().await?;
     IDLE_CONNECTIONS.with_borrow_mut(|idle| {
-        if is_file && idle.len() < MAX_IDLE_CONNECTIONS {
+        if idle.len() < MAX_IDLE_CONNECTIONS {
             idle.push(connection);
         }
     });
     Ok(rows)
 }
 
-/// Asks once in an instance. A platform that queues statements has the kinds of connections that it needs itself.
-async fn is_file(connection: &Connection) -> Result<bool, sqlite::Error> {
-    if platform::is_platen_up() {
-        return Ok(true);
-    }
-    if let Some(is_file) = IS_FILE.get() {
-        return Ok(is_file);
-    }
+/// Asks for the kind, on a connection of its own.
+async fn kind() -> Result<Kind, sqlite::Error> {
+    let connection = Connection::open_default().await?;
     let rows = connection.execute("SELECT sqlite_source_id()", []).await?.collect().await?;
     let id = rows.into_iter().flat_map(|row| row.values).find_map(|value| match value {
         sqlite::Value::Text(id) => Some(id),
         _ => None,
     });
-    let is_file = id.is_some_and(|id| !is_changed_sqlite(&id));
-    IS_FILE.set(Some(is_file));
-    if is_file {
-        STATEMENTS.with_borrow_mut(|queue| queue.set_places(MAX_CONCURRENT_STATEMENTS));
-    }
-    Ok(is_file)
+    Ok(if id.is_some_and(|id| !is_changed_sqlite(&id)) { Kind::File } else { Kind::Server })
 }
 
 fn outcome_of(error: &sqlite::Error) -> Outcome {
