@@ -41,6 +41,7 @@ mod pages;
 mod pdf;
 mod quota;
 mod relay;
+mod round_trips;
 mod shutdown;
 mod snippets;
 mod statements;
@@ -135,6 +136,7 @@ fn main() -> anyhow::Result<ExitCode> {
         faults::cases(),
         database::cases(),
         database_faults::cases(),
+        round_trips::cases(),
         overload::cases(),
         uploads::cases(),
         connections::cases(),
