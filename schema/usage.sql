@@ -6,6 +6,8 @@ CREATE TABLE usage (
     -- Attempt of the last claim and when it ends, for the triggers; NULL if the account has no other limits.
     attempt_id INTEGER,
     ends_at INTEGER,
+    -- The last claim of several attempts, for the trigger in claims_ahead.sql: a JSON object with `id`, `granted` and `ends_at`.
+    claim_ahead TEXT,
     PRIMARY KEY (account_id, month)
 ) STRICT, WITHOUT ROWID;
 

@@ -16,6 +16,7 @@ const SCHEMA: &str = concat!(
     include_str!("../../schema/templates.sql"),
     include_str!("../../schema/template_files.sql"),
     include_str!("../../schema/usage.sql"),
+    include_str!("../../schema/claims_ahead.sql"),
     include_str!("../../schema/attempts.sql"),
     include_str!("../../schema/users.sql"),
     include_str!("../../schema/invites.sql"),

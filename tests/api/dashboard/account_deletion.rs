@@ -11,9 +11,10 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// The tables with a column `account_id`, without the audit log.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "api_keys",
     "attempts",
+    "claims_ahead",
     "invites",
     "running_attempts",
     "template_file_uses",
@@ -39,6 +40,9 @@ async fn deletion(stage: Stage) -> Result<()> {
     let template = app.operator.template(id, "First", "{{ a }}").await?;
     app.execute(&format!("UPDATE templates SET name = 'Second' WHERE id = '{template}'")).await?;
     app.execute(&format!("INSERT INTO template_files VALUES ('{id}', 'hash', unixepoch(), x'00')")).await?;
+    let ahead = r#"{"id":1,"granted":2,"ends_at":99999999999}"#;
+    app.execute(&format!("INSERT INTO usage (account_id, month, attempts, claim_ahead) VALUES ('{id}', '2000-01', 2, '{ahead}')"))
+        .await?;
     let mut member = Person::invited(app, &new_email("member"), &["--account", id]).await?;
     let mut operator = Person::invited(app, &new_email("op"), &["--operator"]).await?;
     operator.post(&format!("/dashboard/operator/accounts/{id}/join"), &[]).await?.is(303)?;
