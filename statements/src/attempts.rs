@@ -18,9 +18,10 @@ use platen_shared::{
 use serde::Serialize;
 
 use crate::{
-    Backend, Value,
+    Backend, DataError, Row, Value,
     backend::{FromRow as _, Query as _, record, values},
-    limits::{LimitUsage, RunningAttempt, has_no_limits, limit_usage, limits_allow_claim},
+    claim_sql::{claim_sql, needed_placeholders, return_seconds},
+    limits::{LimitUsage, RunningAttempt, has_no_limits, limit_usage},
 };
 
 /// A key that a caller presented, and when.
@@ -86,6 +87,19 @@ pub struct Claim {
     pub template: Option<ClaimedTemplate>,
 }
 
+impl Claim {
+    pub(crate) fn from_row(row: &mut Row, month: String, has_template: bool) -> Result<Self, DataError> {
+        Ok(Self {
+            account: row.next()?,
+            month,
+            attempts: row.next()?,
+            quota: row.next()?,
+            limits: row.next::<Option<LimitUsage>>()?.map(LimitUsage::with_claim),
+            template: has_template.then(|| ClaimedTemplate::from_row(row)).transpose()?,
+        })
+    }
+}
+
 record! {
     /// The template that was fetched with a claim.
     pub struct ClaimedTemplate {
@@ -124,6 +138,8 @@ record! {
         pub language: Option<Language>,
         /// The account's other limits, if it has any, and what counts.
         pub limits: Option<LimitUsage>,
+        /// Where all attempts are used, the seconds until some of those end that edges have claimed ahead and may give back.
+        pub held_seconds: Option<u64>,
     }
 }
 
@@ -178,60 +194,8 @@ pub struct Attempt {
     pub host: Option<String>,
 }
 
-/// One account's count of one month goes up by one if its quota allows it. SQLite evaluates the upsert's
-/// `WHERE` and those of the `SELECT` under the write lock, so concurrent attempts never exceed the quota and the limits.
-/// `?3` is now, for keys that expire; `?4` and `?5` are the attempt and its duration, for accounts with limits.
-macro_rules! claim_sql {
-    ($join:literal, $condition:expr, $columns:literal) => {
-        concat!(
-            "INSERT INTO usage (account_id, month, attempts, attempt_id, ends_at) SELECT a.id, ?2, 1, iif(",
-            has_no_limits!(),
-            ", NULL, ?4), iif(a.concurrency IS NULL, NULL, unixepoch() + ?5) \
-             FROM api_keys k JOIN accounts a ON a.id = k.account_id ",
-            $join,
-            " WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
-             AND (k.expires_at IS NULL OR k.expires_at > ?3) \
-             AND (a.quota IS NULL OR a.quota > 0) ",
-            limits_allow_claim!(),
-            $condition,
-            " ON CONFLICT (account_id, month) DO UPDATE SET attempts = attempts + 1, \
-             attempt_id = excluded.attempt_id, ends_at = excluded.ends_at \
-             WHERE attempts < coalesce((SELECT quota FROM accounts WHERE id = account_id), 9223372036854775807) \
-             RETURNING account_id, attempts, (SELECT quota FROM accounts WHERE id = account_id), \
-             iif(attempt_id IS NULL, NULL, (SELECT ",
-            limit_usage!(),
-            " FROM accounts a WHERE a.id = account_id))",
-            $columns
-        )
-    };
-}
-
-/// The placeholders of a template `t` that need a value: those of its markup, and those of header and footer that the
-/// request does not replace, if the file is a PDF. The arguments are the parameters of [`RequestedTemplate::values`].
-macro_rules! needed_placeholders {
-    ($replaced:literal, $format:literal) => {
-        concat!(
-            " FROM json_each(t.placeholders) f, json_each(f.value) p WHERE (f.key = 'html' OR coalesce(",
-            $format,
-            ", t.options ->> 'format') = 'pdf' AND f.key NOT IN (SELECT value FROM json_each(",
-            $replaced,
-            ")))"
-        )
-    };
-}
-
-const CLAIM: &str = claim_sql!("", "AND k.template_id IS NULL", "");
-const CLAIM_WITH_TEMPLATE: &str = claim_sql!(
-    "JOIN templates t ON t.account_id = a.id AND t.id = ?6",
-    concat!(
-        "AND (k.template_id IS NULL OR k.template_id = ?6) AND NOT EXISTS (SELECT 1",
-        needed_placeholders!("?7", "?8"),
-        " AND p.value NOT IN (SELECT value FROM json_each(?9))) AND (t.language = 'jinja' OR NOT ?10)"
-    ),
-    ", (SELECT 1 + coalesce(max(number), 0) FROM template_versions WHERE template_id = ?6), \
-     (SELECT name FROM templates WHERE id = ?6), (SELECT language FROM templates WHERE id = ?6), (SELECT options FROM templates WHERE id = ?6), \
-     (SELECT files FROM templates WHERE id = ?6), (SELECT packed_html FROM templates WHERE id = ?6)"
-);
+const CLAIM: &str = claim_sql!(none, one);
+const CLAIM_WITH_TEMPLATE: &str = claim_sql!(template, one);
 const KEY_STATUS: &str = concat!(
     "SELECT a.id, coalesce(u.attempts, 0), a.quota, (SELECT (SELECT json_group_array(DISTINCT p.value)",
     needed_placeholders!("?6", "?7"),
@@ -240,7 +204,11 @@ const KEY_STATUS: &str = concat!(
     has_no_limits!(),
     ", NULL, ",
     limit_usage!(),
-    ") FROM api_keys k JOIN accounts a ON a.id = k.account_id \
+    "), iif(coalesce(u.attempts, 0) >= a.quota, (SELECT max(1, min(c.ends_at) - unixepoch() - ",
+    return_seconds!(),
+    ") FROM claims_ahead c \
+     WHERE c.account_id = a.id AND c.month = ?2 AND c.ends_at > unixepoch() AND c.granted > 1 AND c.returned IS NULL), \
+     NULL) FROM api_keys k JOIN accounts a ON a.id = k.account_id \
      LEFT JOIN usage u ON u.account_id = a.id AND u.month = ?2 \
      WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
      AND (k.expires_at IS NULL OR k.expires_at > ?3) \
@@ -269,29 +237,29 @@ pub fn claim<B: Backend>(
     attempt: RunningAttempt,
     template: Option<RequestedTemplate<'_>>,
 ) -> impl Future<Output = Result<Option<Claim>, B::Error>> + use<B> {
-    let (month, mut values) = (key.month.to_owned(), key.values());
-    values.extend(values![attempt.id, attempt.max_seconds]);
+    let (month, values) = (key.month.to_owned(), claim_values(key, attempt, template));
     let has_template = template.is_some();
-    let sql = match template {
-        None => CLAIM,
-        Some(template) => {
-            let names: Vec<&String> = template.variables.keys().collect();
-            values.extend(template.values());
-            values.extend(values![serde_json::json!(names).to_string(), template.has_data]);
-            CLAIM_WITH_TEMPLATE
-        }
-    };
+    let sql = if has_template { CLAIM_WITH_TEMPLATE } else { CLAIM };
     async move {
-        let Some(mut row) = backend.change(sql, &values).await?.into_iter().next() else { return Ok(None) };
-        Ok(Some(Claim {
-            account: row.next()?,
-            month,
-            attempts: row.next()?,
-            quota: row.next()?,
-            limits: row.next::<Option<LimitUsage>>()?.map(LimitUsage::with_claim),
-            template: has_template.then(|| ClaimedTemplate::from_row(&mut row)).transpose()?,
-        }))
+        let row = backend.change(sql, &values).await?.into_iter().next();
+        Ok(row.map(|mut row| Claim::from_row(&mut row, month, has_template)).transpose()?)
     }
+}
+
+/// The first ten values of a claim, or five for one without a template.
+pub(crate) fn claim_values(
+    key: PresentedKey<'_>,
+    attempt: RunningAttempt,
+    template: Option<RequestedTemplate<'_>>,
+) -> Vec<Value> {
+    let mut values = key.values();
+    values.extend(values![attempt.id, attempt.max_seconds]);
+    if let Some(template) = template {
+        let names: Vec<&String> = template.variables.keys().collect();
+        values.extend(template.values());
+        values.extend(values![serde_json::json!(names).to_string(), template.has_data]);
+    }
+    values
 }
 
 /// The account and usage of a key; `None` if the key is not valid for this purpose.

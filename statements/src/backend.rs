@@ -76,6 +76,11 @@ impl Row {
         Self(columns.into_iter())
     }
 
+    /// The columns that have not been read.
+    pub(crate) fn into_columns(self) -> Vec<Value> {
+        self.0.collect()
+    }
+
     /// Reads the next column.
     pub(crate) fn next<T: FromValue>(&mut self) -> Result<T, DataError> {
         self.0.next().and_then(T::from_value).ok_or(DataError::Row)

@@ -13,6 +13,8 @@ pub mod attempts;
 pub mod audit;
 mod backend;
 mod change;
+mod claim_sql;
+pub mod claims_ahead;
 mod current_user;
 pub mod invites;
 pub mod keys;
