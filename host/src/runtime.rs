@@ -1,7 +1,7 @@
 //! Runs the components on Wasmtime.
 //!
 //! Invariant: a component gets WASI's clocks, randomness and output streams, its own variables, the
-//! database, and HTTP to the farm: no files or sockets. Its environment has one variable,
+//! database, and HTTP to the farm, that of the API also a store in memory: no files or sockets. Its environment has one variable,
 //! [`platen_shared::wire::QUEUES_STATEMENTS`].
 
 mod client;
@@ -9,6 +9,7 @@ mod component_log;
 mod dispatch;
 mod engine;
 mod hooks;
+mod key_value;
 mod sqlite;
 mod state;
 
@@ -30,15 +31,19 @@ use engine::GuestEngine;
 
 pub(crate) use client::{OWN_FARM_HOST, OwnFarm};
 pub(crate) use dispatch::{Handler, InstanceDrain, Isolation};
+use key_value::KeyValueStore;
 
-/// Generated from `wit/`: the imports `spin:sqlite` and `spin:variables` of a component.
+/// Generated from `wit/`: the imports of a component beyond WASI's own ones.
 #[allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "generated code")]
 mod bindings {
     wasmtime::component::bindgen!({
         path: "wit",
         world: "platen:host/imports",
-        imports: { default: async | store | trappable },
-        with: { "spin:sqlite/sqlite.connection": crate::db::Database },
+        imports: { "wasi:keyvalue": trappable, default: async | store | trappable },
+        with: {
+            "spin:sqlite/sqlite.connection": crate::db::Database,
+            "wasi:keyvalue/store.bucket": super::key_value::KeyValueStore,
+        },
     });
 }
 
@@ -54,6 +59,7 @@ struct Grants {
     /// The only host that it may send requests to.
     farm: Option<FarmAddress>,
     database: Option<Database>,
+    store: Option<KeyValueStore>,
 }
 
 /// Cancelled when the client of a request disconnects before its response is complete.
@@ -103,6 +109,7 @@ pub(crate) fn load_components(
             variables: settings.variables(component),
             farm: Some(settings.farm_url.clone()),
             database: Some(database.clone()),
+            store: (component == Component::Edge).then(|| drain.store.clone()),
         };
         let file = component.file(directory)?;
         let handler = Handler::load(&engine, &file, grants, &client, drain, metrics)?;

@@ -33,6 +33,9 @@ pub const ACCOUNT: &str = "x-platen-account";
 /// Environment variable of components on `platen up`: the platform gives each client's statements their turns, so
 /// components need not limit how many they run at once.
 pub const QUEUES_STATEMENTS: &str = "PLATEN_QUEUES_STATEMENTS";
+/// Name in the key-value store of the API's component: `platen up` sets it when requests have ended after a signal, so that the
+/// component gives back the attempts that it has claimed ahead.
+pub const DRAINING: &str = "draining";
 /// Header of the W3C Trace Context.
 pub const TRACEPARENT: &str = "traceparent";
 /// Header of a job with the value of [`TRACEPARENT`], which has precedence: Spin replaces that header of outgoing requests

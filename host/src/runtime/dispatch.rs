@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::Result;
+use platen_shared::wire;
 use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::{
     sync::{CancellationToken, WaitForCancellationFutureOwned},
@@ -33,6 +34,7 @@ use super::{
     ComponentError, Grants, RESPONSE_TIMEOUT, RequestContext, bindings,
     client::Client,
     engine::{GuestEngine, failed},
+    key_value::KeyValueStore,
     state::{Outgoing, State},
 };
 use crate::metrics::Metrics;
@@ -136,6 +138,8 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     http::client::add_to_linker::<_, Outgoing>(&mut linker, State::http)?;
     bindings::spin::sqlite::sqlite::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     bindings::spin::variables::variables::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
+    bindings::wasi::keyvalue::store::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
+    bindings::wasi::keyvalue::atomics::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     Ok(linker)
 }
 
@@ -234,12 +238,15 @@ impl WorkerState for Worker {
 pub(crate) struct InstanceDrain {
     instances: TaskTracker,
     draining: CancellationToken,
+    /// The store of the API's component.
+    pub(super) store: KeyValueStore,
 }
 
 impl InstanceDrain {
-    /// Ends idle instances, and waits until the other ones are idle.
+    /// Ends idle instances, and waits until the other ones are idle, which give back what they have claimed ahead.
     pub(crate) async fn drain(&self, max_time: Duration) {
         self.draining.cancel();
+        self.store.set(wire::DRAINING, &[]);
         self.instances.close();
         if timeout(max_time, self.instances.wait()).await.is_err() {
             let instances = self.instances.len();
