@@ -16,4 +16,6 @@ pub mod database;
 #[cfg(target_family = "wasm")]
 pub mod farm;
 #[cfg(target_family = "wasm")]
+pub mod key_value;
+#[cfg(target_family = "wasm")]
 pub mod platform;

@@ -25,7 +25,14 @@ pub fn is_platen_up() -> bool {
 /// Whole seconds since 1970 (UTC).
 #[must_use]
 pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    now_ms() / 1000
+}
+
+/// Milliseconds since 1970 (UTC).
+#[must_use]
+pub fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The result of `work`; `None`, and the work is dropped, after this duration.
