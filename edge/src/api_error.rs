@@ -55,6 +55,8 @@ api_errors! {
     BodyIncomplete ("The body could not be read to its end");
     TemplateNotFound ("Template not found");
     QuotaExhausted { retry_after: u64 } ("Monthly quota exhausted");
+    // Edges may give attempts back that they have claimed ahead.
+    QuotaHeld { retry_after: u64 } ("The service is busy, try again shortly");
     RateLimitExceeded { retry_after: u64 } ("Limit of requests per minute exceeded");
     ConcurrencyLimitExceeded { retry_after: u64 } ("Limit of concurrent requests exceeded");
     FarmUnreachable ("The renderer is not available");
@@ -92,6 +94,7 @@ impl ApiError {
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             Self::QuotaExhausted { retry_after }
+            | Self::QuotaHeld { retry_after }
             | Self::RateLimitExceeded { retry_after }
             | Self::ConcurrencyLimitExceeded { retry_after } => Some(*retry_after),
             Self::Refused { refusal, .. } => refusal.retry_after().map(u64::from),

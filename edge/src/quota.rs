@@ -58,6 +58,8 @@ pub struct Usage {
     pub quota: Option<u64>,
     /// `None` for an account without other limits.
     pub limits: Option<LimitUsage>,
+    /// Seconds after which attempts may have been given back that an edge has claimed ahead; `None` if there are none.
+    pub held_seconds: Option<u64>,
 }
 
 impl Usage {
@@ -71,7 +73,10 @@ impl Usage {
     #[must_use]
     pub fn refusal(&self, month: &QuotaMonth) -> Option<ApiError> {
         if self.is_exhausted() {
-            return Some(ApiError::QuotaExhausted { retry_after: month.seconds_left });
+            return Some(match self.held_seconds {
+                Some(seconds) => ApiError::QuotaHeld { retry_after: seconds.max(MIN_RETRY_AFTER) },
+                None => ApiError::QuotaExhausted { retry_after: month.seconds_left },
+            });
         }
         let limits = self.limits?;
         if limits.is_minute_exhausted() {
@@ -140,8 +145,11 @@ mod tests {
     #[test]
     fn the_fields_have_the_quota_and_the_remaining_attempts() {
         let month = QuotaMonth::at(1_709_251_199);
-        let fields =
-            |attempts, quota| Usage { attempts, quota, limits: None }.headers(&month).map(|(_, value)| value);
+        let fields = |attempts, quota| {
+            Usage { attempts, quota, limits: None, held_seconds: None }
+                .headers(&month)
+                .map(|(_, value)| value)
+        };
         assert_eq!(fields(3, Some(10)), ["\"monthly\";q=10;w=2505600", "\"monthly\";r=7;t=1"]);
         assert_eq!(fields(30, Some(10)), ["\"monthly\";q=10;w=2505600", "\"monthly\";r=0;t=1"]);
         let unlimited = fields(3, None);
@@ -159,7 +167,9 @@ mod tests {
     #[test]
     fn the_fields_have_the_limits_of_the_account() {
         let month = QuotaMonth::at(1_709_251_199);
-        let fields = |limits| Usage { attempts: 3, quota: Some(10), limits: Some(limits) }.headers(&month);
+        let fields = |limits| {
+            Usage { attempts: 3, quota: Some(10), limits: Some(limits), held_seconds: None }.headers(&month)
+        };
         let [(_, policy), (_, state)] = fields(LIMITS);
         let concurrency = ", \"concurrency\";q=5;qu=\"concurrent-requests\"";
         assert_eq!(policy, format!("\"monthly\";q=10;w=2505600, \"minute\";q=60;w=60{concurrency}"));
@@ -174,16 +184,19 @@ mod tests {
         let month = QuotaMonth::at(1_709_251_199);
         let refusal = |attempts, requests, running| {
             let limits = Some(LimitUsage { requests, running, ..LIMITS });
-            Usage { attempts, quota: Some(10), limits }.refusal(&month)
+            Usage { attempts, quota: Some(10), limits, held_seconds: None }.refusal(&month)
         };
         assert_eq!(refusal(9, 59, 4), None);
         let busy = ApiError::ConcurrencyLimitExceeded { retry_after: 1 };
         assert_eq!(refusal(9, 59, 5), Some(busy));
         assert_eq!(refusal(9, 60, 5), Some(ApiError::RateLimitExceeded { retry_after: 42 }));
         assert_eq!(refusal(10, 60, 5), Some(ApiError::QuotaExhausted { retry_after: 1 }));
-        let none = Usage { attempts: 9, quota: None, limits: None };
+        let held = Usage { attempts: 10, quota: Some(10), limits: None, held_seconds: Some(4) };
+        assert_eq!(held.refusal(&month), Some(ApiError::QuotaHeld { retry_after: 4 }));
+        assert_eq!(Usage { attempts: 9, ..held }.refusal(&month), None);
+        let none = Usage { attempts: 9, quota: None, ..held };
         assert_eq!(none.refusal(&month), None);
-        let mut raced = Usage { attempts: 9, quota: None, limits: Some(LIMITS) };
+        let mut raced = Usage { limits: Some(LIMITS), ..none };
         raced.take_rest();
         assert_eq!(raced.refusal(&month), Some(ApiError::ConcurrencyLimitExceeded { retry_after: 1 }));
         let [_, (_, state)] = raced.headers(&month);

@@ -135,6 +135,7 @@ reasons! {
     TemplateLimitExceeded TemplateLimitExceeded "The template took more than its limits to be filled."
     TemplateNotFound TemplateNotFound "The account had no such template."
     QuotaExhausted QuotaExhausted "All attempts of the month were used."
+    QuotaHeld ServiceBusy "All attempts of the month were used or held by servers that may give some back."
     RateLimitExceeded RateLimitExceeded "The account's limit of requests in a minute was reached."
     ConcurrencyLimitExceeded ConcurrencyLimitExceeded "The account's limit of requests at once was reached."
     DatabaseUnavailable ServiceBusy "The service was busy."

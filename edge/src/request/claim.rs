@@ -64,7 +64,8 @@ pub(super) async fn authenticate(
         RECENT_KEYS.with_borrow_mut(|keys| keys.set_invalid(&hash));
         return Err(ApiError::InvalidKey.into());
     };
-    let usage = Usage { attempts: found.attempts, quota: found.quota, limits: found.limits };
+    let KeyStatus { attempts, quota, limits, held_seconds, .. } = found;
+    let usage = Usage { attempts, quota, limits, held_seconds };
     RECENT_KEYS.with_borrow_mut(|keys| {
         keys.set_valid(&hash, now);
         if usage.refusal(&context.month).is_some() {
@@ -134,8 +135,8 @@ pub(super) async fn claim(
     if refusal(context).is_none() {
         context.usage.as_mut().ok_or(ApiError::Internal)?.take_rest();
     }
-    let exhausted = ApiError::QuotaExhausted { retry_after: context.month.seconds_left };
-    Err(refusal(context).unwrap_or(exhausted).into())
+    // Each look-up found an attempt that had been given back, and others were first.
+    Err(refusal(context).unwrap_or(ApiError::QuotaHeld { retry_after: 1 }).into())
 }
 
 /// What the account's usage says against an attempt.
@@ -173,7 +174,8 @@ impl<'r> Claimant<'r> {
         };
         let Some(claim) = claim else { return Ok(None) };
         RECENT_KEYS.with_borrow_mut(|keys| keys.set_claimed(&attempt.key_hash, Instant::now()));
-        let usage = Usage { attempts: claim.attempts, quota: claim.quota, limits: claim.limits };
+        let Claim { attempts, quota, limits, .. } = claim;
+        let usage = Usage { attempts, quota, limits, held_seconds: None };
         context.authenticated(&claim.account, usage);
         let account_id = claim.account.clone();
         let template_version = claim.template.as_ref().map(|template| template.version);
