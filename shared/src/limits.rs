@@ -43,6 +43,8 @@ pub const PDF_SCALE_RANGE: RangeInclusive<f64> = 0.1..=2.0;
 pub const WAIT_FOR_TIMEOUT_MS_RANGE: RangeInclusive<f64> = 0.0..=10_000.0;
 /// Maximum and default real time from the claim to the last byte of the file, in milliseconds.
 pub const RENDER_TIMEOUT_MS: u64 = 30_000;
+/// Maximum time for which an edge uses attempts that it has claimed ahead, in seconds.
+pub const MAX_CLAIM_AHEAD_SECONDS: u64 = 30;
 /// Maximum of `headerHtml` and of `footerHtml`, also with the variables of a template filled in, in bytes of UTF-8.
 pub const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// Maximum of `css` in bytes of UTF-8.
