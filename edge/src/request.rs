@@ -1,9 +1,12 @@
 //! The way from a request to its response: `auth → parse → claim → forward → relay`.
 //!
 //! Invariant: [`respond`] takes these steps in this order. The body is not read before the key is known to have been valid within
-//! the last hour. A render takes one statement before it is forwarded, one more if its key was not known, and one more if the farm
-//! needs the files of its template. Every response has the request id, and every request writes one line to the access log.
+//! the last hour. A render takes one statement before it is forwarded, or none if its attempt was claimed ahead, one more if its key
+//! was not known, and one more if the farm needs the files of its template. Every response has the request id, and every request
+//! writes one line to the access log.
 
+mod ahead;
+mod attempt_end;
 mod attempt_log;
 mod claim;
 mod context;
@@ -38,7 +41,8 @@ use spin_sdk::wasip3::{
 };
 
 use crate::api_error::ApiError;
-use claim::{authenticate, claim, end_attempt, no_answer, refund, too_late};
+use attempt_end::{end_attempt, refund};
+use claim::{authenticate, claim, no_answer, too_late};
 use context::RequestContext;
 use failure::Failure;
 use farm::{FarmFile, Settings};
@@ -112,7 +116,7 @@ async fn respond(
 
     // claim
     let settings = settings.map_err(Failure::internal)?;
-    let claim = claim(&key, endpoint, &request, context).await?;
+    let claim = claim(&key, endpoint, &request, settings.claim_ahead, context).await?;
 
     // forward
     let file = match forward(settings, request, &claim, context).await {

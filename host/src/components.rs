@@ -78,6 +78,8 @@ pub(crate) struct Settings {
     pub(crate) farm_url: FarmAddress,
     farm_token: SecretString,
     deadline_ms: u64,
+    /// Seconds; 0 claims each attempt by itself.
+    pub(crate) claim_ahead: u64,
     session_idle_seconds: NonZeroU32,
     session_seconds: NonZeroU32,
     /// The header in which a reverse proxy sends the address of its client.
@@ -103,6 +105,7 @@ impl Settings {
         Ok(Self {
             farm_url,
             farm_token,
+            claim_ahead: 0,
             deadline_ms: parse(deadline, expected, |ms| (1..=RENDER_TIMEOUT_MS).contains(ms))?,
             session_idle_seconds: parse(
                 value("SPIN_VARIABLE_SESSION_IDLE_SECONDS", "86400"),
@@ -124,6 +127,7 @@ impl Settings {
                 ("farm_url", self.farm_url.to_string().into()),
                 ("farm_token", self.farm_token.clone()),
                 ("deadline_ms", self.deadline_ms.to_string().into()),
+                ("claim_ahead", self.claim_ahead.to_string().into()),
             ]),
             Component::Dashboard => BTreeMap::from([
                 ("farm_url", self.farm_url.to_string().into()),
@@ -247,6 +251,8 @@ mod tests {
             let source = format!("target/wasm32-wasip2/component/platen_{}.wasm", component.id());
             assert_eq!(table.remove("source"), Some(Value::from(source)));
             assert_eq!(table.remove("sqlite_databases"), Some(list(&["default"])));
+            let stores = (component == Component::Edge).then(|| list(&["default"]));
+            assert_eq!(table.remove("key_value_stores"), stores);
             assert_eq!(table.remove("allowed_outbound_hosts"), Some(list(&["{{ farm_url }}"])));
             let given = take(&mut table, "variables");
             let own = settings.variables(component);

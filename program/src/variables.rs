@@ -41,6 +41,8 @@ pub const SECRETS: &[Variable] = variables! {
 pub const OF_COMPONENTS: &[Variable] = variables! {
     "SPIN_VARIABLE_DEADLINE_MS" "`up`, Spin" "`30000`"
         "Maximum real time of a render in milliseconds, from 1 to 30000"
+    "SPIN_VARIABLE_CLAIM_AHEAD" "Spin" "`0`"
+        "How long attempts may be used that were claimed ahead, in seconds from 0 to 30; see [operating.md](operating.md#claims-ahead)"
     "SPIN_VARIABLE_SESSION_IDLE_SECONDS" "`up`, Spin" "`86400`"
         "A dashboard session ends after this time without a request"
     "SPIN_VARIABLE_SESSION_SECONDS" "`up`, Spin" "`1209600`"
@@ -68,7 +70,7 @@ pub const OF_SCRIPTS: &[Variable] = variables! {
 /// All names that begin with [`PREFIX`]: settings, as in docs/configuration.md, examples for clients, tests and tools. Both
 /// programs, which can share an environment, know all of them.
 const NAMES: &str = "
-    PLATEN_BIN_DIR PLATEN_BROWSERS PLATEN_BROWSER_USER PLATEN_CHROMIUM PLATEN_COMPONENTS PLATEN_DATA PLATEN_DB
+    PLATEN_BIN_DIR PLATEN_BROWSERS PLATEN_BROWSER_USER PLATEN_CHROMIUM PLATEN_CLAIM_AHEAD PLATEN_COMPONENTS PLATEN_DATA PLATEN_DB
     PLATEN_DB_TOKEN PLATEN_DB_TOKEN_FILE PLATEN_DNS PLATEN_DRAIN_TIMEOUT PLATEN_EGRESS_ALLOW
     PLATEN_EGRESS_CONNECTIONS PLATEN_EGRESS_DENY PLATEN_EGRESS_MEGABYTES PLATEN_EGRESS_PORTS
     PLATEN_EGRESS_PROXY PLATEN_EGRESS_PROXY_FILE PLATEN_FARM_LISTEN

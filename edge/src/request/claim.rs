@@ -1,10 +1,10 @@
-//! Authentication, the claim, and the end of the attempt that it has recorded.
+//! Authentication, and the claim.
 //!
 //! Invariant: a request of a key that was refused a moment ago costs no write. What decides is read from the database.
 
 use std::{
     cell::RefCell,
-    pin::pin,
+    pin::{Pin, pin},
     time::{Duration, Instant},
 };
 
@@ -15,21 +15,22 @@ use platen_shared::{
     id::AccountId,
     job::Source,
     key::ApiKey,
-    reason::Reason,
     refusal::Refusal,
     request::{RenderRequest, Subject},
 };
-use platen_spin::{
-    database::{Database, DatabaseError},
-    platform,
-};
+use platen_spin::{database::Database, platform};
 use platen_statements::{
     attempts::{self, Attempt, Claim, KeyPurpose, KeyStatus, PresentedKey, RequestedTemplate},
-    limits::{self, RunningAttempt},
+    limits::RunningAttempt,
 };
 use spin_sdk::time::sleep;
 
-use super::{attempt_log, context::RequestContext, failure::Failure};
+use super::{
+    ahead::{Ahead, Recorded, Want},
+    attempt_end::refund_late,
+    context::RequestContext,
+    failure::Failure,
+};
 use crate::{
     api_error::ApiError,
     quota::{QuotaMonth, Usage},
@@ -38,8 +39,6 @@ use crate::{
 
 /// The time for what a farm does after the deadline of a job. A running attempt counts until this time after it, if its edge crashes.
 const MARGIN: Duration = Duration::from_secs(5);
-/// The time for which a response waits for a database that does not answer.
-const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 thread_local! {
     static RECENT_KEYS: RefCell<RecentKeys> = RefCell::default();
@@ -96,6 +95,7 @@ pub(super) async fn claim(
     key: &ApiKey,
     endpoint: Endpoint,
     request: &RenderRequest,
+    claim_ahead: u64,
     context: &mut RequestContext,
 ) -> Result<Claim, Failure> {
     let replaced = request.replaced_fields();
@@ -119,13 +119,27 @@ pub(super) async fn claim(
     let is_incomplete = !request.missing_variables(Vec::new()).is_empty();
     let is_looked_up_first =
         is_incomplete || RECENT_KEYS.with_borrow(|keys| keys.was_refused(&attempt.key_hash, now));
-    if !is_looked_up_first && let Some(claim) = claimant.record(&attempt, context).await? {
+    let template = template.as_ref();
+    let ahead = Ahead::find(
+        claim_ahead,
+        &attempt.key_hash,
+        template.map(|template| template.id),
+        &context.month.name,
+    );
+    let ahead = match ahead.filter(|_| !is_incomplete) {
+        Some(ahead) => match ahead.take(request, template) {
+            Some((claim, next)) => return Ok(claimant.taken(claim, ahead, next, &attempt, context)),
+            None => Some(ahead),
+        },
+        None => None,
+    };
+    if !is_looked_up_first && let Some(claim) = claimant.record(&attempt, ahead, context).await? {
         return Ok(claim);
     }
     claimant.look_up(&attempt, context).await?;
     // Else a key that was refused a moment ago is accepted again: its quota was raised, or an attempt refunded or ended.
     if refusal(context).is_none() {
-        if let Some(claim) = claimant.record(&attempt, context).await? {
+        if let Some(claim) = claimant.record(&attempt, None, context).await? {
             return Ok(claim);
         }
         claimant.look_up(&attempt, context).await?;
@@ -156,31 +170,69 @@ impl<'r> Claimant<'r> {
         self.template.map_or(KeyPurpose::Source, KeyPurpose::Template)
     }
 
-    /// Records the attempt; `None` if it is refused.
+    /// Records the attempt, and further ones if some are to be claimed ahead; `None` if it is refused.
     async fn record(
         &self,
         attempt: &Attempt,
+        ahead: Option<Ahead>,
         context: &mut RequestContext,
     ) -> Result<Option<Claim>, Failure> {
         let running = running_attempt(attempt, context);
-        let claim = attempts::claim(Database, presented(self.key, &context.month), running, self.template);
+        let presented = presented(self.key, &context.month);
+        let (claim, first): (Pin<Box<dyn Future<Output = _>>>, _) = match ahead
+            .map(|ahead| (ahead.want(), ahead))
+        {
+            Some((Want::Several(attempts), ahead)) => {
+                let claim = ahead.claim(presented, running, self.template, (attempts, 1));
+                (Box::pin(async { claim.await?.map(Recorded::several).transpose() }), None)
+            }
+            other => {
+                let claim = attempts::claim(Database, presented, running, self.template);
+                let first = other.and_then(|(want, ahead)| matches!(want, Want::First).then_some(ahead));
+                (Box::pin(async { Ok(claim.await?.map(|claim| Recorded { claim, granted: None })) }), first)
+            }
+        };
         let timeout = context.deadline.time_left(Instant::now());
-        let claim = match select(Box::pin(claim), pin!(sleep(timeout))).await {
+        let recorded = match select(claim, pin!(sleep(timeout))).await {
             Either::Left((claim, _)) => claim.map_err(|error| Failure::database(&error))?,
             Either::Right(((), claim)) => {
                 refund_late(claim, attempt.clone(), context);
                 return Err(no_answer());
             }
         };
-        let Some(claim) = claim else { return Ok(None) };
+        let Some(Recorded { claim, granted }) = recorded else { return Ok(None) };
         RECENT_KEYS.with_borrow_mut(|keys| keys.set_claimed(&attempt.key_hash, Instant::now()));
-        let Claim { attempts, quota, limits, .. } = claim;
-        let usage = Usage { attempts, quota, limits, held_seconds: None };
-        context.authenticated(&claim.account, usage);
-        let account_id = claim.account.clone();
-        let template_version = claim.template.as_ref().map(|template| template.version);
-        context.attempt = Some(Attempt { account_id, counted: true, template_version, ..attempt.clone() });
+        if let Some(granted) = granted {
+            context.after_response = Some(Box::pin(granted.keep_others()));
+        } else if let Some(ahead) = first.filter(|_| claim.limits.is_none()) {
+            ahead.remember_first();
+            context.after_response = Some(Box::pin(async move { ahead.end_found().await }));
+        }
+        set_recorded(&claim, attempt, context);
         Ok(Some(claim))
+    }
+
+    /// Uses an attempt that was claimed ahead, and claims the next ones after the response, if that is due.
+    fn taken(
+        &self,
+        claim: Claim,
+        ahead: Ahead,
+        next: Option<u64>,
+        attempt: &Attempt,
+        context: &mut RequestContext,
+    ) -> Claim {
+        if let Some(attempts) = next {
+            let running = running_attempt(attempt, context);
+            let renewed =
+                ahead.claim(presented(self.key, &context.month), running, self.template, (attempts, 2));
+            context.after_response = Some(Box::pin(async {
+                if let Ok(Some(granted)) = renewed.await {
+                    granted.keep_all().await;
+                }
+            }));
+        }
+        set_recorded(&claim, attempt, context);
+        claim
     }
 
     /// Looks up the key, its usage and the template, and checks the template's variables.
@@ -216,6 +268,15 @@ impl<'r> Claimant<'r> {
 /// Prepares the row of a request whose body is invalid, if its key is valid.
 pub(super) fn reject(key: &ApiKey, endpoint: Endpoint, context: &mut RequestContext) {
     set_rejected(attempt(key, endpoint, None, context), context);
+}
+
+/// Prepares the row of an attempt that was recorded.
+fn set_recorded(claim: &Claim, attempt: &Attempt, context: &mut RequestContext) {
+    let Claim { attempts, quota, limits, .. } = *claim;
+    context.authenticated(&claim.account, Usage { attempts, quota, limits, held_seconds: None });
+    let account_id = claim.account.clone();
+    let template_version = claim.template.as_ref().map(|template| template.version);
+    context.attempt = Some(Attempt { account_id, counted: true, template_version, ..attempt.clone() });
 }
 
 /// Prepares the row of a request that was refused before the claim.
@@ -268,54 +329,4 @@ fn attempt(
 fn running_attempt(attempt: &Attempt, context: &RequestContext) -> RunningAttempt {
     let time = context.deadline.answer_time_left(Instant::now()) + MARGIN;
     RunningAttempt { id: attempt.id, max_seconds: time.as_secs() + 1 }
-}
-
-/// Ends an attempt that its account may run a limited number of. The response waits for it, so that the client's next
-/// request finds the place free. The attempt's row ends it too, so a statement that fails here has no consequence.
-pub(super) async fn end_attempt(claim: &Claim, context: &mut RequestContext) {
-    let Some(limits) = context.usage.as_mut().and_then(|usage| usage.limits.as_mut()) else { return };
-    let Some(attempt) = context.attempt.as_ref().filter(|_| limits.concurrency.is_some()) else { return };
-    limits.running = limits.running.saturating_sub(1);
-    let end = limits::end(&Database, &claim.account, attempt.id);
-    _ = platform::timeout(END_TIMEOUT, end).await;
-}
-
-/// Takes the attempt back: a row says so, and a trigger of the schema does it. The response waits for it, so that the
-/// next request finds the quota right, but not if the database is not available.
-pub(super) async fn refund(claim: &Claim, failure: &Failure, context: &mut RequestContext) {
-    let Some(mut attempt) = context.attempt.take() else { return };
-    if let Some(usage) = &mut context.usage {
-        usage.attempts = usage.attempts.saturating_sub(1);
-        if let Some(limits) = &mut usage.limits {
-            limits.running = limits.running.saturating_sub(1);
-        }
-    }
-    let id = attempt.id;
-    attempt.status = failure.error.reason().status();
-    attempt.code = Some(failure.error.reason().code());
-    attempt.field = failure.error.known_field();
-    attempt.ms = context.elapsed_ms();
-    attempt.counted = false;
-    attempt.refunded_month = Some(claim.month.clone());
-    attempt_log::add(attempt);
-    context.background.run(attempt_log::flush());
-    attempt_log::until_written(id, context.deadline.answer_time_left(Instant::now())).await;
-}
-
-/// Takes an attempt back that the database records only now, after the request has been refused.
-fn refund_late(
-    claim: impl Future<Output = Result<Option<Claim>, DatabaseError>> + 'static,
-    mut attempt: Attempt,
-    context: &RequestContext,
-) {
-    attempt.status = Reason::DatabaseUnavailable.status();
-    attempt.code = Some(Reason::DatabaseUnavailable.code());
-    attempt.ms = context.elapsed_ms();
-    context.background.run(async move {
-        let Ok(Some(claim)) = claim.await else { return };
-        attempt.account_id = claim.account;
-        attempt.refunded_month = Some(claim.month);
-        attempt_log::add(attempt);
-        attempt_log::flush().await;
-    });
 }

@@ -1,6 +1,9 @@
 //! The facts about one request, from which response headers, access log and the attempt's row are written.
 
-use std::time::{Duration, Instant};
+use std::{
+    pin::Pin,
+    time::{Duration, Instant},
+};
 
 use platen_shared::{id::AccountId, limits, reason::Reason, wire};
 use platen_spin::{background::Background, body::Transfer, platform};
@@ -32,7 +35,11 @@ pub(super) struct RequestContext {
     pub(super) attempt: Option<Attempt>,
     pub(super) log: AccessLog,
     pub(super) background: Background,
+    /// What is done after the response, beside the row.
+    pub(super) after_response: Option<Work>,
 }
+
+pub(super) type Work = Pin<Box<dyn Future<Output = ()>>>;
 
 impl RequestContext {
     pub(super) fn new(headers: &Fields) -> Self {
@@ -53,6 +60,7 @@ impl RequestContext {
             attempt: None,
             log: AccessLog::default(),
             background: Background::start(),
+            after_response: None,
         }
     }
 
@@ -83,7 +91,10 @@ impl RequestContext {
     /// so that a slow or broken database does not delay the response.
     pub(super) fn finish(self, mut status: u16, transfer: Option<Transfer>) {
         let (elapsed, ms) = (self.started.elapsed(), self.elapsed_ms());
-        let Self { trace, mut attempt, log, background, .. } = self;
+        let Self { trace, mut attempt, log, background, after_response, .. } = self;
+        if let Some(work) = after_response {
+            background.run(work);
+        }
         background.run(async move {
             let is_delivered = match transfer {
                 Some(transfer) => transfer.await,

@@ -28,6 +28,7 @@ use spin_sdk::{
 };
 
 use super::{
+    ahead::{self, InvalidClaimAhead},
     context::RequestContext,
     failure::{Failure, FarmTimes},
 };
@@ -49,6 +50,8 @@ const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 pub(super) struct Settings {
     farm: Farm,
     pub(super) render_timeout: Duration,
+    /// How long attempts may be used that were claimed ahead, in seconds; 0 claims each one by itself.
+    pub(super) claim_ahead: u64,
 }
 
 /// An invalid setting.
@@ -63,6 +66,8 @@ pub(super) enum SettingsError {
         limits::RENDER_TIMEOUT_MS
     )]
     Deadline,
+    #[error(transparent)]
+    ClaimAhead(#[from] InvalidClaimAhead),
 }
 
 impl Settings {
@@ -77,7 +82,8 @@ impl Settings {
         let milliseconds = milliseconds
             .filter(|ms| (1..=limits::RENDER_TIMEOUT_MS).contains(ms))
             .ok_or(SettingsError::Deadline)?;
-        Ok(Self { farm, render_timeout: Duration::from_millis(milliseconds) })
+        let claim_ahead = ahead::seconds(&variable("claim_ahead").await?)?;
+        Ok(Self { farm, render_timeout: Duration::from_millis(milliseconds), claim_ahead })
     }
 }
 

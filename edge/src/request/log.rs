@@ -61,6 +61,16 @@ impl AccessLog {
     }
 }
 
+/// Reports that attempts stay counted that were claimed ahead and not used.
+pub(super) fn attempts_not_given_back(cause: &str) {
+    platform::log(&LogLine {
+        level: LogLevel::Error,
+        message: "attempts that were claimed ahead were not given back".to_owned(),
+        cause: Some(cause.to_owned()),
+        ..LogLine::default()
+    });
+}
+
 /// Reports attempts whose rows could not be written. Those that were to be refunded count, and have a line each.
 pub(super) fn attempts_lost(attempts: &[Attempt], cause: &str) {
     static LOST: AtomicUsize = AtomicUsize::new(0);

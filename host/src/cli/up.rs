@@ -21,7 +21,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use platen_farm::Farm;
 use platen_program::{MetricsRegistry, startup, telemetry};
-use platen_shared::farm_address::FarmAddress;
+use platen_shared::{farm_address::FarmAddress, limits::MAX_CLAIM_AHEAD_SECONDS};
 use secrecy::SecretString;
 use tokio::{net::TcpSocket, runtime::Handle};
 
@@ -93,6 +93,14 @@ pub(crate) struct Up {
     #[arg(long, env = "PLATEN_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "1024")]
     max_connections_per_address: usize,
 
+    /// How long this server may use attempts that it has claimed ahead, in seconds from 0 to 30: for a server that is far from
+    /// its database. 0 claims each attempt by itself
+    #[arg(
+        long, env = "PLATEN_CLAIM_AHEAD", value_name = "SECONDS", default_value = "0",
+        value_parser = clap::value_parser!(u64).range(0..=MAX_CLAIM_AHEAD_SECONDS)
+    )]
+    claim_ahead: u64,
+
     #[command(flatten)]
     pub(super) farm: platen_farm::Config,
 }
@@ -159,7 +167,9 @@ impl Up {
             authority: OWN_FARM_HOST.to_owned(),
             path: String::new(),
         });
-        Ok(Settings::read(farm_url, farm_token)?)
+        let mut settings = Settings::read(farm_url, farm_token)?;
+        settings.claim_ahead = self.claim_ahead;
+        Ok(settings)
     }
 
     /// A server that is ready to serve.
