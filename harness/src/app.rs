@@ -88,6 +88,14 @@ impl Options {
         self
     }
 
+    /// Lets the server claim attempts ahead, for this time.
+    pub fn claim_ahead(self, seconds: u32) -> Self {
+        match self.deployment.platform {
+            Platform::PlatenUp => self.arguments(&["--claim-ahead", &seconds.to_string()]),
+            Platform::Spin => self.variable("claim_ahead", seconds),
+        }
+    }
+
     pub fn arguments(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(ToString::to_string));
         self

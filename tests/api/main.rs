@@ -9,6 +9,7 @@
 mod account_limits;
 mod album;
 mod auth;
+mod claims_ahead;
 mod clients;
 mod connections;
 mod crash;
@@ -122,6 +123,7 @@ fn main() -> anyhow::Result<ExitCode> {
         statements::cases(),
         quota::cases(),
         account_limits::cases(),
+        claims_ahead::cases(),
         file_names::cases(),
         template::cases(),
         template_files::cases(),

@@ -12,6 +12,7 @@ pub(crate) const MATRIX: &Matrix = &[
     // What each way to the database must give: counters that are exact, and errors.
     ("quota/", &[SQLD, SQLD_JWT, SPIN_FILE, SPIN_SQLD]),
     ("database/", &[SQLD, SQLD_JWT, SPIN_FILE, SPIN_SQLD]),
+    ("claims_ahead/", &[SQLD, SPIN_FILE, SPIN_SQLD]),
     ("account_limits/", &[SQLD_JWT, SPIN_SQLD]),
     ("crash/", &[SQLD_JWT, SPIN_SQLD]),
     ("faults/", &[SQLD_JWT, SPIN_SQLD]),
