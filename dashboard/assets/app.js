@@ -90,6 +90,17 @@ document.addEventListener("keydown", ({ key }) => {
   summary?.focus();
 });
 
+// The value of the day under the pointer, beside the sum.
+for (const chart of document.querySelectorAll(".chart")) {
+  const value = chart.previousElementSibling.querySelector("output");
+  chart.addEventListener("pointerover", ({ target }) => {
+    value.textContent = target.closest("g")?.firstElementChild.textContent ?? "";
+  });
+  chart.addEventListener("pointerleave", () => {
+    value.textContent = "";
+  });
+}
+
 for (const time of document.querySelectorAll("time")) {
   time.title = new Date(time.dateTime).toLocaleString("sv", { dateStyle: "short", timeStyle: "long" });
 }

@@ -41,8 +41,10 @@ pub(crate) struct Bar {
 pub(crate) struct Chart {
     /// The bars, oldest day first.
     pub(crate) bars: Vec<Bar>,
-    /// The number of attempts that fills the full height.
+    /// The number of attempts that fills the full height: an even one, so that half of it is a number too.
     pub(crate) max: u64,
+    /// The most attempts of a day.
+    pub(crate) most: u64,
     pub(crate) attempts: u64,
     pub(crate) failures: u64,
 }
@@ -52,7 +54,8 @@ impl Chart {
     pub(crate) fn new(days: Vec<DayUsage>) -> Self {
         let attempts = days.iter().map(|day| day.attempts).sum();
         let failures = days.iter().map(|day| day.failures).sum();
-        let max = days.iter().map(|day| day.attempts.max(day.failures)).max().unwrap_or(0).max(1);
+        let most = days.iter().map(|day| day.attempts.max(day.failures)).max().unwrap_or(0);
+        let max = scale(most);
         let slot = WIDTH / u32::try_from(days.len().max(1)).unwrap_or(WIDTH);
         let scaled = |count: u64| {
             let height = count.saturating_mul(u64::from(HEIGHT)) / max;
@@ -75,7 +78,7 @@ impl Chart {
                 }
             })
             .collect();
-        Self { bars, max, attempts, failures }
+        Self { bars, max, most, attempts, failures }
     }
 
     /// The oldest day; empty without days.
@@ -87,6 +90,13 @@ impl Chart {
     pub(crate) fn last_day(&self) -> &str {
         self.bars.last().map_or("", |bar| &bar.day.day)
     }
+}
+
+/// The smallest number from this one on that has an even digit, or 10, and zeros.
+fn scale(most: u64) -> u64 {
+    let digits = most.saturating_sub(1).checked_ilog10().unwrap_or(0);
+    let step = 2 * 10_u64.pow(digits.min(18));
+    most.max(1).div_ceil(step).saturating_mul(step)
 }
 
 /// The last `count` days up to and including the day of `now`, oldest first. `counted` has those with attempts.
@@ -113,6 +123,12 @@ mod tests {
         assert!(chart.bars.iter().all(|bar| bar.x + bar.width <= WIDTH && bar.y + bar.height == HEIGHT));
         assert_eq!((chart.max, chart.attempts, chart.failures), (1_000_000, 1_000_001, 500_001));
         assert!(Chart::new(Vec::new()).bars.is_empty());
+        for (most, max) in
+            [(0, 2), (1, 2), (3, 4), (9, 10), (10, 10), (11, 20), (61, 80), (145, 200), (1_001, 2_000)]
+        {
+            assert_eq!(scale(most), max, "{most}");
+        }
+        assert_eq!(scale(u64::MAX), u64::MAX);
     }
 
     #[test]

@@ -32,6 +32,14 @@ pub(crate) fn status_text(status: u16) -> &'static str {
     STATUSES.iter().find(|(known, _)| *known == status).map_or("Error", |(_, text)| text)
 }
 
+/// The values of `status`, and each in words.
+pub(crate) fn status_choices() -> Vec<(String, String)> {
+    let kinds = [("", "All"), ("ok", "Successful"), ("failed", "Failed or refused")];
+    let failures =
+        STATUSES.iter().skip(1).map(|(status, text)| (status.to_string(), format!("{status} {text}")));
+    kinds.map(|(value, text)| (value.to_owned(), text.to_owned())).into_iter().chain(failures).collect()
+}
+
 /// The fields of the form of requests, in the order of addresses. `status` is empty, `ok`, `failed` or a status, `key` and
 /// `template` are ids, and `id` is the beginning of a request id.
 pub(crate) const REQUEST_FIELDS: &[&str] = &["status", "key", "template", "from", "to", "id"];
@@ -54,7 +62,11 @@ impl FilterForm {
     pub(crate) fn of(query: &Form, names: &[&'static str]) -> Self {
         let text = |name: &str| query.get(name).unwrap_or_default().trim().to_owned();
         let fields = names.iter().map(|name| (*name, text(name))).collect();
-        Self { fields, from: day(query, "from"), to: day(query, "to") }
+        let (from, mut to) = (day(query, "from"), day(query, "to"));
+        if since(&to).zip(since(&from)).is_some_and(|(to, from)| to < from) {
+            to = Field::invalid(to.value, "the last day is before the first one");
+        }
+        Self { fields, from, to }
     }
 
     /// What was entered into a field; empty if nothing was.
@@ -95,6 +107,20 @@ impl FilterForm {
     /// Whether nothing was entered.
     pub(crate) fn is_empty(&self) -> bool {
         self.fields.iter().all(|(_, value)| value.is_empty())
+    }
+
+    /// Whether something was entered into other fields than the status.
+    pub(crate) fn has_more_than_status(&self) -> bool {
+        !self.with("status", "").is_empty()
+    }
+
+    /// The form with another value of a field.
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+        let mut form = self.clone();
+        for (_, known) in form.fields.iter_mut().filter(|(known, _)| *known == name) {
+            value.clone_into(known);
+        }
+        form
     }
 
     /// An address of the list: `path` with what was entered, and where the list continues, if it does not begin.
@@ -169,6 +195,10 @@ mod tests {
         let invalid = form("from=29.02.2024");
         assert_eq!(invalid.from.error, "Enter a date as YYYY-MM-DD.");
         assert_eq!(invalid.requests(7).since, 7);
+        let reversed = form("from=2026-11-02&to=2026-11-01").to.error;
+        assert_eq!(reversed, "The last day is before the first one.");
+        assert!(form("from=2026-11-01&to=2026-11-01").to.error.is_empty());
+        assert!(some.has_more_than_status() && !form("status=502").has_more_than_status());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Numbers and ids as pages show them, and lines of exports.
+//! Numbers as pages show them, and lines of exports.
 
 /// A number with its thousands separated by commas.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
@@ -34,15 +34,6 @@ fn cell(text: &str) -> String {
         if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
     if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
-
-/// The beginning of an id, which tells two things of one name apart.
-pub(crate) fn short_id(id: &str) -> String {
-    let start: String = id.chars().take(SHORT_ID_CHARS).collect();
-    if start.len() < id.len() { format!("{start}…") } else { start }
-}
-
-/// The prefix of ids and eight random characters.
-const SHORT_ID_CHARS: usize = 12;
 
 /// Seconds in a day.
 pub(crate) const DAY_SECONDS: i64 = 86_400;

@@ -16,6 +16,7 @@ use askama::Template;
 use platen_statements::CurrentUser;
 
 use crate::cookies::Theme;
+use usage::MonthlyUsage;
 
 /// What all pages share: head, navigation, notice.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +29,8 @@ pub(crate) struct Layout {
     pub(crate) notice: Option<&'static str>,
     /// Why the page shows what is not saved.
     pub(crate) warning: Option<&'static str>,
+    /// The quota of the current account, which pages warn about.
+    pub(crate) month: Option<MonthlyUsage>,
     /// The navigation entry to highlight.
     pub(crate) section: Section,
     pub(crate) theme: Theme,
@@ -40,6 +43,7 @@ pub(crate) struct Layout {
 /// An entry of the navigation.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Section {
+    Overview,
     Keys,
     Templates,
     Playground,

@@ -31,7 +31,7 @@ use crate::{csrf, form::Form, pages::Layout, throttle::Subject};
 use context::{Context, count_try};
 use handlers::{
     audit, fill, invites, keys, operator, people, playground, profile, requests, retention, sign_in,
-    template_editor, templates,
+    template_editor, templates, usage,
 };
 use page_error::{PageError, PageResult};
 use report::report;
@@ -229,7 +229,7 @@ routes! {
     GET {
         ["sign-in"] => sign_in::sign_in_page(context),
         ["invite", token] => sign_in::invite_page(context, token).await,
-        [] => sign_in::home(context),
+        [] => usage::home(context).await,
         ["you"] => profile::page(context).await,
         ["keys"] => keys::list(context).await,
         ["keys", id] => keys::page(context, id).await,
@@ -246,7 +246,7 @@ routes! {
         ["requests"] => requests::list(context).await,
         ["requests.csv"] => requests::export(context).await,
         ["requests", id] => requests::page(context, id).await,
-        ["usage"] => requests::usage(context).await,
+        ["usage"] => usage::usage(context).await,
         ["people"] => people::page(context).await,
         ["people", user, "remove"] => people::confirm_removal(context, user).await,
         ["operator"] => operator::page(context).await,

@@ -31,6 +31,10 @@ pub struct Membership {
     pub is_visited: bool,
     /// `Member` for an operator who works in another account than its own.
     role: Role,
+    /// Attempts per month; `None` is no limit.
+    pub quota: Option<u64>,
+    /// Attempts of this month (UTC).
+    pub attempts: u64,
 }
 
 impl Membership {
@@ -73,7 +77,8 @@ impl FromRow for (i64, CurrentUser) {
         let account = match row.next()? {
             Some(id) => {
                 let (name, disabled, is_visited, role) = (row.next()?, row.next()?, row.next()?, row.next()?);
-                Some(Membership { id, name, disabled, is_visited, role })
+                let (quota, attempts) = (row.next()?, row.next()?);
+                Some(Membership { id, name, disabled, is_visited, role, quota, attempts })
             }
             None => None,
         };

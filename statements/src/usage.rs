@@ -45,10 +45,9 @@ record! {
     }
 }
 
-const MONTHS: Scoped = Scoped::new(
-    "SELECT quota, coalesce((SELECT attempts FROM usage WHERE account_id = ?1 \
-     AND month = strftime('%Y-%m', ?2, 'unixepoch')), 0), coalesce((SELECT attempts FROM usage WHERE account_id = ?1 \
-     AND month = strftime('%Y-%m', ?2, 'unixepoch', 'start of month', '-1 day')), 0) FROM accounts WHERE id = ?1",
+const LAST_MONTH: Scoped = Scoped::new(
+    "SELECT attempts FROM usage WHERE account_id = ?1 \
+     AND month = strftime('%Y-%m', ?2, 'unixepoch', 'start of month', '-1 day')",
 );
 const DAYS: Scoped = Scoped::new(
     "SELECT day, attempts, failures FROM usage_days WHERE account_id = ?1 AND day >= date(?2, 'unixepoch')",
@@ -86,9 +85,9 @@ impl FirstSteps {
 }
 
 impl<B: Backend> AccountScope<'_, B> {
-    /// The quota, `None` being unlimited, and the attempts of this month and of the last one (UTC).
-    pub async fn months(&self) -> Result<(Option<u64>, u64, u64), B::Error> {
-        Ok(self.first(MONTHS, values![self.now()]).await?.unwrap_or((Some(0), 0, 0)))
+    /// The attempts of the month before this one (UTC).
+    pub async fn attempts_of_last_month(&self) -> Result<u64, B::Error> {
+        Ok(self.first(LAST_MONTH, values![self.now()]).await?.map_or(0, |(attempts,)| attempts))
     }
 
     /// The days with attempts since the day (UTC) of this time, in no order.

@@ -46,7 +46,9 @@ record! {
 }
 
 const CURRENT_USER: &str = "SELECT s.seen_at, u.id, u.email, u.operator, s.id, a.id, a.name, \
-    a.disabled_at IS NOT NULL, a.id IS NOT u.account_id, coalesce(u.is_owner AND a.id = u.account_id, 0) FROM sessions s JOIN users u ON u.id = s.user_id \
+    a.disabled_at IS NOT NULL, a.id IS NOT u.account_id, coalesce(u.is_owner AND a.id = u.account_id, 0), a.quota, \
+    coalesce((SELECT attempts FROM usage WHERE account_id = a.id AND month = strftime('%Y-%m', ?4, 'unixepoch')), 0) \
+    FROM sessions s JOIN users u ON u.id = s.user_id \
     LEFT JOIN accounts a ON a.id = coalesce(CASE WHEN u.operator THEN u.visited_account_id END, u.account_id) \
     WHERE s.hash = ?1 AND u.disabled_at IS NULL AND s.seen_at > ?2 AND s.created_at > ?3";
 const SEEN: &str = "UPDATE sessions SET seen_at = ?2 WHERE hash = ?1 RETURNING id";
@@ -92,7 +94,7 @@ impl<B: Backend> Store<B> {
         lifetimes: Lifetimes,
     ) -> Result<Option<CurrentUser>, B::Error> {
         let (seen_after, created_after) = lifetimes.limits(self.now);
-        let values = values![token.hash(), seen_after, created_after];
+        let values = values![token.hash(), seen_after, created_after, self.now];
         let Some((seen_at, user)) = self.backend.first(CURRENT_USER, values).await? else { return Ok(None) };
         let seen_at: i64 = seen_at;
         if self.now - seen_at > lifetimes.idle / SEEN_PARTS {

@@ -6,7 +6,6 @@ use askama::Template;
 use platen_statements::{
     Timestamp,
     keys::{Key, KeyState},
-    usage::FirstSteps,
 };
 
 use super::Layout;
@@ -28,8 +27,6 @@ pub(crate) struct NewKey {
 #[template(path = "keys.html")]
 pub(crate) struct KeysPage {
     pub(crate) layout: Layout,
-    /// The first steps of the account, until they are done.
-    pub(crate) steps: Option<FirstSteps>,
     /// All keys of the account, newest first.
     pub(crate) keys: Vec<Key>,
     pub(crate) new: Option<NewKey>,

@@ -30,7 +30,7 @@ pub(crate) struct RequestsPage {
     pub(crate) form: FilterForm,
     /// The keys of the account.
     pub(crate) keys: Vec<Key>,
-    /// Templates of the account that can be chosen.
+    /// Templates whose names have the words of the filter, if they are several.
     pub(crate) templates: Vec<(TemplateId, String)>,
     /// One page of requests, newest first.
     pub(crate) requests: Vec<RequestEntry>,
@@ -46,11 +46,6 @@ impl RequestsPage {
     fn has_other_key(&self) -> bool {
         !self.form.value("key").is_empty()
             && self.keys.iter().all(|key| key.id.as_str() != self.form.value("key"))
-    }
-
-    fn has_other_template(&self) -> bool {
-        let is_chosen = |(id, _): &(TemplateId, String)| id.as_str() == self.form.value("template");
-        !self.form.value("template").is_empty() && !self.templates.iter().any(is_chosen)
     }
 }
 
@@ -86,7 +81,7 @@ impl RequestPage {
 }
 
 /// The class of the tag of a status. A client that disconnected has not failed.
-fn level(request: &RequestEntry) -> &'static str {
+pub(crate) fn level(request: &RequestEntry) -> &'static str {
     match request.status {
         ..400 => "on",
         499 => "off",
@@ -101,7 +96,7 @@ fn failure(request: &RequestEntry) -> Option<&str> {
 }
 
 /// Why it failed, the field that is the cause, and that it does not count; empty for a successful request.
-fn error(request: &RequestEntry) -> String {
+pub(crate) fn error(request: &RequestEntry) -> String {
     let field = request.field.as_ref().map(|field| format!("Field: {field}"));
     let uncounted = (!request.counted).then(|| "not counted".to_owned());
     let parts = [failure(request).map(str::to_owned), field, uncounted];
@@ -123,11 +118,11 @@ fn path(request: &RequestEntry) -> &'static str {
     if request.endpoint == "template" { "/v1/render/template" } else { "/v1/render" }
 }
 
-fn size(request: &RequestEntry) -> String {
+pub(crate) fn size(request: &RequestEntry) -> String {
     request.bytes.map_or_else(|| "–".to_owned(), format::size)
 }
 
-fn milliseconds(time: Option<&u64>) -> String {
+pub(crate) fn milliseconds(time: Option<&u64>) -> String {
     time.map_or_else(|| "–".to_owned(), |time| format!("{} ms", format::number(time)))
 }
 

@@ -243,6 +243,8 @@ pub(crate) struct VersionPage {
     /// The nonce of the code editor's styles.
     pub(crate) style_nonce: String,
     pub(crate) id: TemplateId,
+    /// The current name of the template.
+    pub(crate) template_name: String,
     pub(crate) version: Version,
     pub(crate) language: Language,
     pub(crate) html: String,
@@ -270,6 +272,7 @@ impl VersionPage {
             layout,
             style_nonce,
             id: current.template.id.clone(),
+            template_name: current.template.name.clone(),
             version,
             language,
             option_lines: diff::lines(&options.lines(), &current.template.options.lines()),

@@ -18,7 +18,7 @@ use crate::{
     csrf,
     form::Form,
     next,
-    pages::{Layout, Section, notice},
+    pages::{Layout, Section, notice, usage::MonthlyUsage},
     throttle::{self, Subject, WINDOW_SECONDS},
 };
 
@@ -161,11 +161,18 @@ impl<'r> Context<'r> {
             user: self.current_user.clone(),
             notice: self.head.query.get("done").and_then(notice),
             warning: self.warning,
+            month: self.month(),
             section,
             theme: Theme::read(&self.head.headers.get("cookie"), self.head.secure),
             address: self.address_of_page(),
             docs_url: &self.settings.docs_url,
         }
+    }
+
+    /// The use of the quota of the current account.
+    pub(super) fn month(&self) -> Option<MonthlyUsage> {
+        let account = self.current_user.as_ref()?.account.as_ref()?;
+        Some(MonthlyUsage::of(account, self.store.now()))
     }
 
     /// Path and query of the page that the response shows.

@@ -17,6 +17,7 @@ pub(super) mod retention;
 pub(super) mod sign_in;
 pub(super) mod template_editor;
 pub(super) mod templates;
+pub(super) mod usage;
 
 use super::{
     context::Context,

@@ -165,7 +165,7 @@ impl Page {
     pub async fn press(&self, text: &str) -> Result<&Self> {
         self.mark().await?;
         let script = format!(
-            "(() => {{ const element = [...document.querySelectorAll('main button, main a, header button, header a')]\
+            "(() => {{ const element = [...document.querySelectorAll('main button, main a, .banner button, header button, header a')]\
              .find((e) => e.innerText.trim() === {0} || e.textContent.trim() === {0});\
              if (!element) throw new Error('no button or link with the text ' + {0}); element.click(); }})()",
             json!(text)

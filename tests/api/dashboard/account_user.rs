@@ -22,6 +22,7 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
     page.shows("API Keys").await?;
     page.press("Sign out").await?.shows("You are signed out.").await?;
     page.submit(&[("#email", &email), ("#password", PASSWORD)], "Sign in").await?;
+    page.press("API Keys").await?;
 
     // The key that the page shows is valid.
     page.submit(&[("#name", "web server")], "Create key").await?;
@@ -179,6 +180,7 @@ async fn without_scripts(stage: Stage) -> Result<()> {
     let page = Browser::start().await?.page().await?;
     page.enable_scripts(false).await?;
     accept_invite(&page, &app, &new_email("cy"), &["--account", &account.id]).await?;
+    page.press("API Keys").await?;
     page.submit(&[("#name", "plain")], "Create key").await?.shows("New API key “plain”").await?;
     ensure!(page.eval("document.querySelectorAll('.copy:not([hidden])').length").await? == 0);
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;

@@ -79,6 +79,7 @@ async fn reload(stage: Stage) -> Result<()> {
     let browser = Browser::start().await?;
     let page = browser.page().await?;
     accept_invite(&page, &app, &new_email("ann"), &["--account", &account.id]).await?;
+    page.press("API Keys").await?;
     page.submit(&[("#name", "once")], "Create key").await?.shows("New API key “once”").await?;
     ensure!(
         page.eval("document.activeElement.textContent.includes('New API key')").await? == true,

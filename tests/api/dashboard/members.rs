@@ -101,7 +101,7 @@ async fn takes_nothing_away(stage: Stage) -> Result<()> {
         let refused = member.post(&path, fields).await?.is(403).with_context(|| path.clone())?;
         ensure!(
             refused.body.contains("Only an owner of this account may do this")
-                && refused.body.contains("<nav aria-label=\"Main\">"),
+                && refused.body.contains("<nav id=\"nav\" aria-label=\"Main\""),
             "{path}: {}",
             refused.body
         );

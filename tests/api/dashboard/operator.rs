@@ -39,6 +39,7 @@ async fn operator(stage: Stage) -> Result<()> {
     let guest = browser.page().await?;
     guest.go(&link).await?;
     set_password(&guest).await?;
+    guest.press("API Keys").await?;
     guest.submit(&[("#name", "their key")], "Create key").await?;
     let key = guest.text("document.querySelector('#key').textContent").await?;
     let target = app.target(&taken).with_key(&key);

@@ -143,8 +143,7 @@ async fn show(context: &Context<'_>, name: Field, expires: Field) -> PageResult 
     let parts = account.usage_by_key(chart::first_day(now)).await?;
     let attempts = parts.into_iter().map(|part| (part.id, part.attempts)).collect();
     let layout = context.layout("API Keys", Section::Keys);
-    let steps = account.first_steps().await?.filter(|steps| !steps.are_done());
-    context.page(&KeysPage { layout, steps, keys, new, name, expires, now, attempts })
+    context.page(&KeysPage { layout, keys, new, name, expires, now, attempts })
 }
 
 async fn show_key(

@@ -1,32 +1,30 @@
-//! The list of requests, the page of one, the CSV export, and usage.
+//! The list of requests, the page of one, and the CSV export.
 
+use platen_shared::id::TemplateId;
 use platen_statements::{
-    CurrentUser, Timestamp,
+    CurrentUser,
     requests::{RequestEntry, RequestFilter},
 };
 
 use super::export::{self, List};
 use crate::{
-    chart::{self, Chart, DAYS_SHOWN},
     filter::{FilterForm, REQUEST_FIELDS, cursor_text, parse_cursor},
     format::DAY_SECONDS,
     pages::{
         Section,
         requests::{CSV_HEADER, RequestPage, RequestsPage, csv_line},
-        usage::{MonthlyUsage, UsagePage},
     },
     router::{
         context::{Context, Store, last_of_full_page},
         page_error::{PageError, PageResult},
     },
+    search::Search,
 };
 
 /// Requests on one page.
 const PAGE_ROWS: u32 = 50;
-/// Templates in the filter's list.
-const MAX_TEMPLATES: u64 = 500;
-/// Templates in the table of those with the most attempts.
-const MAX_PARTS: u32 = 20;
+/// Templates of one name that the filter offers.
+const MAX_TEMPLATES: usize = 30;
 
 pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
@@ -35,12 +33,36 @@ pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let before = query.get("before").and_then(parse_cursor);
     let kept_days = context.store.retention().await?.attempt_days;
     let oldest = oldest(account.now(), kept_days);
-    let mut requests = account.requests(&form.requests(oldest), before, PAGE_ROWS + 1).await?;
+    let (filter, templates) = filter(context, &form, oldest).await?;
+    let mut requests = account.requests(&filter, before, PAGE_ROWS + 1).await?;
     let next = last_of_full_page(&mut requests, PAGE_ROWS).map(|last| cursor_text((last.at.0, last.id)));
-    let (keys, templates) = (account.keys().await?, account.template_names(MAX_TEMPLATES, 0).await?);
+    let keys = account.keys().await?;
     let layout = context.layout("Requests", Section::Requests);
     let has_newer = before.is_some();
     context.page(&RequestsPage { layout, form, keys, templates, requests, kept_days, has_newer, next })
+}
+
+/// The requests of the form, whose template is an id or words of a name; if several names have them, these templates.
+async fn filter(
+    context: &Context<'_>,
+    form: &FilterForm,
+    oldest: i64,
+) -> Result<(RequestFilter, Vec<(TemplateId, String)>), PageError> {
+    let account = context.account()?;
+    let (mut filter, mut named) = (form.requests(oldest), Vec::new());
+    if let Some(text) = &filter.template
+        && account.template(text).await?.is_none()
+        && let Some(words) = Search::of(text)
+    {
+        named = account.template_names(u32::MAX.into(), 0).await?;
+        named.retain(|(_, name)| words.finds(&[name]));
+        if let [(id, _)] = &named[..] {
+            filter.template = Some(id.to_string());
+            named.clear();
+        }
+        named.truncate(MAX_TEMPLATES);
+    }
+    Ok((filter, named))
 }
 
 /// The time of the oldest requests that are kept, in seconds since 1970.
@@ -62,8 +84,8 @@ pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
 
 pub(crate) async fn export(context: &Context<'_>) -> PageResult {
     let oldest = oldest(context.account()?.now(), context.store.retention().await?.attempt_days);
-    export::export(context, Requests(FilterForm::of(&context.head.query, REQUEST_FIELDS).requests(oldest)))
-        .await
+    let form = FilterForm::of(&context.head.query, REQUEST_FIELDS);
+    export::export(context, Requests(filter(context, &form, oldest).await?.0)).await
 }
 
 /// The requests of the user's account.
@@ -89,19 +111,4 @@ impl List for Requests {
     fn line(row: &RequestEntry) -> String {
         csv_line(row)
     }
-}
-
-pub(crate) async fn usage(context: &Context<'_>) -> PageResult {
-    let account = context.account()?;
-    let now = account.now();
-    let (quota, attempts, last) = account.months().await?;
-    let month = MonthlyUsage { now: Timestamp(now), quota, attempts, last };
-    let limits = account.limits().await?;
-    let since = chart::first_day(now);
-    let days = account.days(since).await?;
-    let (by_key, by_template) =
-        (account.usage_by_key(since).await?, account.usage_by_template(since, MAX_PARTS).await?);
-    let chart = Chart::new(chart::last_days(now, DAYS_SHOWN, &days));
-    let layout = context.layout("Usage", Section::Usage);
-    context.page(&UsagePage { layout, month, limits, chart, by_key, by_template })
 }

@@ -31,11 +31,6 @@ const KEPT: &str = "kept.";
 /// Characters of an entered e-mail address that are shown again.
 const MAX_EMAIL_CHARS: usize = 300;
 
-pub(crate) fn home(context: &Context<'_>) -> PageResult {
-    let page = if context.current_user()?.account.is_some() { "keys" } else { "operator" };
-    Ok(PageResponse::redirect(&format!("/dashboard/{page}")))
-}
-
 pub(crate) fn sign_in_page(context: &Context<'_>) -> PageResult {
     let next = context.head.query.get(next::FIELD).and_then(next::checked).unwrap_or_default();
     if context.current_user.is_some() {
