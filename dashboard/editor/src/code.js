@@ -30,7 +30,7 @@ const highlight = HighlightStyle.define([
   { tag: tags.invalid, class: "tok-invalid" },
 ]);
 
-const LANGUAGES = { html: () => html(), json: () => json(), css: () => css() };
+const LANGUAGES = { html: () => html({ autoCloseTags: false }), json: () => json(), css: () => css() };
 
 // Shows an editor with the text of `field`, and hides the field. `names` gives the placeholders that are completed, `values`
 // the sample values of a template in Jinja.

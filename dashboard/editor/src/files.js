@@ -69,13 +69,17 @@ export async function showSample(place, path, file) {
 
 const hex = (bytes) => [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-// As a description with its content.
-async function described(content, mimeType) {
+export async function base64Of(content) {
   const bytes = new Uint8Array(await content.arrayBuffer());
   let binary = "";
   for (let at = 0; at < bytes.length; at += 32_768) binary += String.fromCharCode(...bytes.subarray(at, at + 32_768));
-  const hash = hex(await crypto.subtle.digest("SHA-256", bytes));
-  return { hash, size: bytes.length, ...(mimeType && { mimeType }), content: btoa(binary) };
+  return btoa(binary);
+}
+
+// As a description with its content.
+async function described(content, mimeType) {
+  const hash = hex(await crypto.subtle.digest("SHA-256", await content.arrayBuffer()));
+  return { hash, size: content.size, ...(mimeType && { mimeType }), content: await base64Of(content) };
 }
 
 // `onChange` is called when a file is added, renamed or removed.

@@ -33,7 +33,7 @@ export function jinjaOf(values) {
     })(context);
   return [
     jinjaLanguage,
-    html().support,
+    html({ autoCloseTags: false }).support,
     jinjaLanguage.data.of({ autocomplete: source }),
     jinjaLanguage.data.of({ closeBrackets: { brackets: ["(", "[", "{", "'", '"'] } }),
     closePercentBrace,

@@ -1,5 +1,6 @@
 // The controls of options: only those that fit the format, code editors for long texts, switches, presets, the four sides of
 // a margin, and the list of what is set.
+import { attachedFiles } from "./attachments.js";
 import { codeEditor } from "./code.js";
 import { reveal } from "./tabs.js";
 
@@ -71,6 +72,7 @@ export function optionControls(form, { source = () => "template", onChange }) {
       group.querySelector("summary .dim").textContent = count === 0 ? "" : `${count} set`;
     }
     for (const button of presets) button.setAttribute("aria-pressed", String(isOfPreset(button)));
+    showAttached();
     list();
   }
 
@@ -166,6 +168,7 @@ export function optionControls(form, { source = () => "template", onChange }) {
       field.value = String(toggle.checked) === otherwise ? "" : String(toggle.checked);
     });
   }
+  const showAttached = attachedFiles(form, { valueOf, setValue });
   for (const type of ["input", "change"]) form.addEventListener(type, show);
 
   function focus(field) {

@@ -8,8 +8,18 @@ const status = element("render-status");
 // Messages of the API have no full stop.
 const sentence = (text) => text.replace(/[^.!?]$/, "$&.");
 
-export function showStatus(text, isError = false) {
+// The statuses of failures that count as an attempt.
+const COUNTED = [422, 502, 504];
+
+// `request` is the id of the request that the text is about.
+export function showStatus(text, isError = false, request = null) {
   status.textContent = isError ? sentence(text) : text;
+  if (request !== null) {
+    const link = document.createElement("a");
+    link.href = `/dashboard/requests?id=${encodeURIComponent(request)}`;
+    link.textContent = "Show the request";
+    status.append(" ", link);
+  }
   status.classList.toggle("error", isError);
 }
 
@@ -43,9 +53,9 @@ export function requestPanel(form, { refusal = () => null, options = null, onRen
   const button = element("render");
   button.textContent = "Render";
 
-  function showError(name, message, details = "") {
+  function showError(name, message, details = "", request = null) {
     if (options?.showProblem(name, message)) options.focusOn(name);
-    showStatus(`${sentence(message)}${details}`, true);
+    showStatus(`${sentence(message)}${details}`, true, request);
   }
 
   form.addEventListener("submit", async (event) => {
@@ -88,17 +98,18 @@ export function requestPanel(form, { refusal = () => null, options = null, onRen
       credentials: "omit",
     });
     const left = attemptsLeft(response.headers.get("ratelimit"));
+    const id = response.headers.get("x-request-id");
     if (!response.ok) {
       const other = { error: `The server answered with the status ${response.status}.` };
       const failure = await response.json().catch(() => other);
-      const id = response.headers.get("x-request-id");
-      return showError(failure.field, failure.error, ` Nothing was rendered.${id ? ` Request ${id}.` : ""}${left}`);
+      const counts = COUNTED.includes(response.status) ? "counts as one attempt" : "does not count";
+      return showError(failure.field, failure.error, ` Nothing was rendered; this ${counts}.${left}`, id);
     }
     const file = await response.blob();
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(2);
     const name = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "")?.[1];
     await showResult(file, name ?? `file.${request.extension}`);
-    showStatus(`Rendered in ${seconds} s, ${sizeOf(file)}.${left}`);
+    showStatus(`Rendered in ${seconds} s, ${sizeOf(file)}.${left}`, false, id);
     return undefined;
   }
 }

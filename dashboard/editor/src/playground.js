@@ -57,6 +57,7 @@ export function playgroundPage(form) {
       // The text is being typed.
     }
     const page = { html: valueOf(form.elements.html), options: options.effective(), files: assets ?? {} };
+    element("preview-none")?.toggleAttribute("hidden", source() !== "url");
     if (source() !== "template") return show(source() === "url" ? null : page);
     try {
       variables = JSON.parse(valueOf(form.elements.variables) || "{}");

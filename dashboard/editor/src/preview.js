@@ -113,6 +113,10 @@ function frames(first, key, layout) {
     fit();
   }).observe(box);
 
+  // The page has the colour of what is behind its sheets.
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+  new MutationObserver(show).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+
   function describe({ width, height, isWhole, part, paper, seen, notShown }, pages, page) {
     const mm = (length) => Math.round((length * 25.4) / 96);
     const count = `About ${pages} ${pages === 1 ? "page" : "pages"}`;

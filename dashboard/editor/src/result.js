@@ -3,7 +3,12 @@
 const element = (id) => document.getElementById(id);
 let address = null;
 
-export const sizeOf = (file) => (file.size < 1000 ? `${file.size} B` : `${(file.size / 1000).toFixed(1)} KB`);
+// With decimal units, rounded down, as on the other pages.
+export function sizeOf({ size }) {
+  if (size < 1000) return `${size} B`;
+  const [unit, name] = size < 1_000_000 ? [1000, "KB"] : [1_000_000, "MB"];
+  return `${(Math.floor((size * 10) / unit) / 10).toFixed(1)} ${name}`;
+}
 
 export async function showResult(file, name) {
   if (address !== null) URL.revokeObjectURL(address);

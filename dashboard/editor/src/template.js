@@ -173,7 +173,7 @@ export function templatePage(form) {
     const bar = element("draft");
     const older = draft.revision === now.revision ? "" : ", made from an older version of the template";
     element("draft-text").textContent =
-      `This browser has an unsaved draft of ${new Date(draft.at).toLocaleString()}${older}.`;
+      `This browser has an unsaved draft of ${new Date(draft.at).toLocaleString("sv", { dateStyle: "short", timeStyle: "short" })}${older}.`;
     element("draft-restore").addEventListener("click", () => {
       element("name").value = draft.name;
       language.value = draft.language;

@@ -68,7 +68,7 @@ async fn invoice(stage: Stage) -> Result<()> {
 }
 
 /// Records the bodies of requests to the API in `window.sent`.
-const RECORD: &str = "void (() => {
+pub(super) const RECORD: &str = "void (() => {
     const send = window.fetch;
     window.sent = [];
     window.fetch = (address, init) => {
@@ -246,7 +246,13 @@ async fn errors(stage: Stage) -> Result<()> {
     choose(&page, "pageRanges", "7").await?;
     render(&page).await?;
     page.wait("document.querySelector('#option-pageRanges-error').checkVisibility()").await?;
-    page.wait("/Nothing was rendered. Request [0-9a-f-]{32,36}/.test(document.body.innerText)").await?;
+    page.shows("Nothing was rendered; this counts as one attempt.").await?;
+    page.press("Show the request").await?.shows("422 Page failed").await?;
+    ensure!(
+        page.eval("document.querySelectorAll('#requests tbody tr').length").await? == 1,
+        "other requests"
+    );
+    open(app, &page, "").await?;
     choose(&page, "pageRanges", "").await?;
     // Without a valid request there are no programs of one.
     page.eval("void document.querySelector('[name=source][value=url]').click()").await?;
