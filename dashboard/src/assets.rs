@@ -1,4 +1,4 @@
-//! The static files of pages: style sheet, scripts, icon, the preview's frame.
+//! The static files of pages: style sheet, scripts, icon, the preview's frame, pictures of starters.
 //!
 //! Invariant: the name of a file in its address holds a hash of all files' contents, so browsers may cache it
 //! without limit and never combine files of two builds.
@@ -19,6 +19,18 @@ pub(crate) struct Asset {
     pub(crate) frame: Option<bool>,
 }
 
+/// What `scripts/build-starters` has rendered.
+macro_rules! picture {
+    ($id:literal) => {
+        (
+            concat!("starter-", $id),
+            "webp",
+            "image/webp",
+            include_bytes!(concat!("../assets/starters/", $id, ".webp")),
+        )
+    };
+}
+
 const FRAME: &str = include_str!("../assets/frame.html");
 /// The same frame, with another policy.
 const WITH_PICTURES: &str = "frame-pictures";
@@ -26,7 +38,7 @@ const JS: &str = "text/javascript; charset=utf-8";
 /// Compressed by the build script, because it is ten times the size of all others.
 const EDITOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/editor.js.gz"));
 /// Stem and extension of the name, content type, and content.
-const FILES: [(&str, &str, &str, &[u8]); 7] = [
+const FILES: [(&str, &str, &str, &[u8]); 15] = [
     ("style", "css", "text/css; charset=utf-8", include_bytes!("../assets/style.css")),
     ("app", "js", JS, include_bytes!("../assets/app.js")),
     ("editor", "js", JS, EDITOR),
@@ -34,6 +46,14 @@ const FILES: [(&str, &str, &str, &[u8]); 7] = [
     ("frame", "html", "text/html; charset=utf-8", FRAME.as_bytes()),
     (WITH_PICTURES, "html", "text/html; charset=utf-8", FRAME.as_bytes()),
     ("icon", "svg", "image/svg+xml", include_bytes!("../assets/icon.svg")),
+    picture!("numbered-invoice"),
+    picture!("social-card"),
+    picture!("certificate"),
+    picture!("report"),
+    picture!("packing-list"),
+    picture!("shipping-label"),
+    picture!("email"),
+    picture!("arabic-letter"),
 ];
 
 /// A hash of all files. The frame refers to its script, so its address changes with that of the script.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use platen_shared::template::Language;
 use serde_json::{Value, value::RawValue};
 
-use crate::{form::Form, playground::text};
+use crate::{assets, form::Form, playground::text};
 
 /// A template to start from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,11 @@ impl Starter {
 
     pub(crate) fn find(id: &str) -> Option<&'static Self> {
         STARTERS.iter().find(|starter| starter.id == id)
+    }
+
+    /// The address of its picture.
+    pub(crate) fn picture(&self) -> String {
+        assets::url(&format!("starter-{}", self.id), "webp")
     }
 
     /// What it is written in: Jinja if its request has `data`.
@@ -119,6 +124,7 @@ mod tests {
             let stored = TemplateOptions::parse(starter.options.as_bytes()).unwrap();
             assert_eq!(options, stored, "{}", starter.id);
             assert_eq!(Starter::find(starter.id), Some(starter));
+            assert!(assets::find(starter.picture().trim_start_matches("/dashboard/assets/")).is_some());
         }
         assert_eq!(Starter::find("../invoice"), None);
     }
