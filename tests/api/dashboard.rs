@@ -20,9 +20,11 @@ mod members;
 mod names;
 mod offers;
 mod operator;
+mod overview;
 mod owners;
 mod panes;
 mod playground;
+mod playground_files;
 mod playground_state;
 mod preview;
 mod request_export;
@@ -45,6 +47,7 @@ pub(crate) fn cases() -> Vec<Case> {
         retention::cases(),
         panes::cases(),
         playground::cases(),
+        playground_files::cases(),
         playground_state::cases(),
         preview::cases(),
         requests::cases(),
@@ -62,6 +65,7 @@ pub(crate) fn cases() -> Vec<Case> {
         keys::cases(),
         lost_work::cases(),
         members::cases(),
+        overview::cases(),
         owners::cases(),
         names::cases(),
         offers::cases(),

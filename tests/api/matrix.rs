@@ -23,6 +23,7 @@ pub(crate) const MATRIX: &Matrix = &[
     // Statements with many rows or with concurrent changes.
     ("dashboard/log/", &[SPIN_SQLD]),
     ("dashboard/names/", &[SQLD_JWT, SPIN_SQLD]),
+    ("dashboard/overview/", &[SQLD_JWT, SPIN_SQLD]),
     ("dashboard/request", &[SQLD_JWT, SPIN_SQLD]),
     ("dashboard/retention/", &[SQLD_JWT, SPIN_SQLD]),
     ("dashboard/template_list/", &[SQLD_JWT]),

@@ -1,5 +1,7 @@
 //! The list of requests: filters, pages, times, and stored text.
 
+use platen_harness::browser::Theme;
+
 use super::support::{between, insert, now, owner_page, person};
 use crate::prelude::*;
 
@@ -8,6 +10,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/requests/filters_and_pages", filters),
         Case::any_database("dashboard/requests/times_are_in_utc_and_local_in_the_tooltip", times),
         Case::any_database("dashboard/requests/stored_text_is_not_markup", stored_text),
+        Case::any_database("dashboard/requests/a_template_is_found_by_words_of_its_name", by_template),
+        Case::any_database("dashboard/requests/the_error_is_shown_at_every_width", error_column),
     ]
 }
 
@@ -86,6 +90,8 @@ async fn filters(stage: Stage) -> Result<()> {
     }
     let page = person.get("/dashboard/requests?from=29.02.2024&status=502").await?.is(200)?.body;
     ensure!(page.contains("Enter a date as YYYY-MM-DD.") && page.contains("value=\"29.02.2024\""), "{page}");
+    let page = person.get(&format!("/dashboard/requests?from={next}&to={day}")).await?.is(200)?.body;
+    ensure!(page.contains("The last day is before the first one."), "{page}");
     Ok(())
 }
 
@@ -111,13 +117,20 @@ async fn times(stage: Stage) -> Result<()> {
     let shown = page.text(time).await?;
     ensure!(shown == format!("{utc} / {utc} UTC"), "{shown}");
     page.shows("Times are in UTC.").await?;
-    page.choose("#status", "504").await?;
-    page.press("Filter").await?.shows("No requests match this filter.").await?;
-    page.choose("#status", "failed").await?;
+    page.press("504 Timed out").await?.shows("No requests match this filter.").await?;
+    page.press("Failed or refused").await?;
+    let is_open = "document.querySelector('.folded').open";
+    ensure!(page.eval(is_open).await? == false, "the filters are not folded");
+    page.eval("document.querySelector('.folded > summary').click()").await?;
     page.submit(&[("#id", "row-")], "Filter").await?.shows("502 Renderer failed").await?;
-    let chosen =
-        page.text("document.querySelector('#status').value + document.querySelector('#id').value").await?;
-    ensure!(chosen == "failedrow-", "the form shows {chosen}");
+    ensure!(page.eval(is_open).await? == true, "a filter is hidden");
+    let chosen = page
+        .text("document.querySelector('.chips [aria-current=true]').textContent + document.querySelector('#id').value")
+        .await?;
+    ensure!(chosen == "Failed or refusedrow-", "the page shows {chosen}");
+    // A chip keeps the other filters.
+    page.press("Successful").await?.shows("No requests match this filter.").await?;
+    ensure!(page.value("#id").await? == "row-", "the filter is lost");
     Ok(())
 }
 
@@ -146,5 +159,58 @@ async fn stored_text(stage: Stage) -> Result<()> {
     }
     let csv = person.get("/dashboard/requests.csv").await?.is(200)?.body;
     ensure!(csv.contains(",\"'=1+<script>"), "{csv}");
+    Ok(())
+}
+
+/// Among more templates than a list has.
+async fn by_template(stage: Stage) -> Result<()> {
+    let (app, account, mut person) = person(&stage, Quota::Unlimited).await?;
+    let template = person.new_template("Letter no. 0", "x").await?;
+    let copies = format!(
+        "INSERT INTO templates (id, account_id, name, packed_html, options, placeholders, saved_by, created_at, updated_at) \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1100) \
+         SELECT t.id || '-' || i, t.account_id, 'Letter no. ' || i, t.packed_html, t.options, t.placeholders, t.saved_by, i, i \
+         FROM n, templates t WHERE t.id = '{template}'"
+    );
+    app.execute(&copies).await?;
+    let of = format!("'{template}-' || (i + 6)");
+    insert(&app, &account, 3, &[("template_id", &of), ("request_id", "'of-' || (i + 6)")]).await?;
+    let mut ids = async |query: &str| {
+        let page = person.get(&format!("/dashboard/requests?{query}")).await?.is(200)?.body;
+        let cells = page.split("<td data-label=\"Request\">").skip(1);
+        let ids: Vec<String> = cells.map(|cell| between(cell, "<code>", "<")).collect::<Result<_>>()?;
+        let csv = person.get(&format!("/dashboard/requests.csv?{query}")).await?.is(200)?.body;
+        ensure!(csv.lines().count() == ids.len() + 1, "{query}: {csv}");
+        anyhow::Ok((page, ids))
+    };
+    // An id, also one that the account has no more, words that only one name has, and none.
+    ensure!(ids(&format!("template={template}-7")).await?.1 == ["of-7"]);
+    ensure!(ids("template=1100").await?.1.is_empty());
+    ensure!(ids("template=nothing").await?.0.contains("No requests match this filter."));
+    app.execute(&format!("UPDATE templates SET name = 'Rechnung Straße' WHERE id = '{template}-8'")).await?;
+    let (page, found) = ids("template=strasse&status=ok").await?;
+    ensure!(found == ["of-8"] && page.contains("value=\"strasse\""), "{page}");
+    // Words that several have.
+    let (page, found) = ids("template=letter+99&status=ok").await?;
+    ensure!(found.is_empty() && page.contains("20 templates have “letter 99” in their names"), "{page}");
+    let link = format!("/dashboard/requests?status=ok&#38;template={template}-997\">Letter no. 997</a>");
+    ensure!(page.contains(&link), "no {link} in {page}");
+    ensure!(ids("template=letter").await?.0.contains("these are the first 30"));
+    app.execute(&format!("DELETE FROM templates WHERE id = '{template}-9'")).await?;
+    ensure!(ids(&format!("template={template}-9")).await?.1 == ["of-9"], "a deleted template");
+    Ok(())
+}
+
+async fn error_column(stage: Stage) -> Result<()> {
+    let (app, account, page) = owner_page(&stage, Quota::Unlimited).await?;
+    insert(&app, &account, 1, &[("status", "422"), ("code", "'element_not_found'"), ("bytes", "1")]).await?;
+    page.go(&format!("{}/dashboard/requests", app.base_url)).await?;
+    let shown =
+        |label: &str| format!("document.querySelector('#requests [data-label={label}]').checkVisibility()");
+    for (width, has_size) in [(390, false), (800, false), (1024, false), (1440, true), (1920, true)] {
+        page.set_viewport(width, 800, Theme::Light).await?;
+        ensure!(page.eval(&shown("Error")).await? == true, "no error at {width}");
+        ensure!(page.eval(&shown("Size")).await? == has_size, "the size at {width}");
+    }
     Ok(())
 }
