@@ -2,18 +2,19 @@
 //!
 //! Invariant: label values are statuses and the routes of the components, never text of clients.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{Router, routing::get};
 use http::{StatusCode, header::CONTENT_TYPE};
 use platen_program::{MetricsRegistry, error_chain};
+use platen_statements::accounts::NEAR_QUOTA;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Metric, Registry},
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time::sleep};
 
-use crate::db::StatementMetrics;
+use crate::db::{Database, StatementMetrics, Value};
 
 /// Upper bounds of the histogram's buckets: from a request that is refused to a render's deadline.
 const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0];
@@ -21,11 +22,15 @@ const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 const RESPONSE: &str = "response";
 const ERROR: &str = "error";
 
+/// Between two counts of the accounts near their quota.
+const QUOTA_INTERVAL: Duration = Duration::from_secs(30);
+
 type ByResult = [(&'static str, &'static str); 1];
 type RouteAndClass = [(&'static str, &'static str); 2];
 
 #[derive(Debug)]
 pub(crate) struct Metrics {
+    accounts_near_quota: Family<[(&'static str, u16); 1], Gauge>,
     requests: Family<[(&'static str, u16); 1], Counter>,
     durations: Family<RouteAndClass, Histogram, fn() -> Histogram>,
     /// Requests from their arrival to the end of their response.
@@ -52,6 +57,8 @@ impl Metrics {
             drop(outgoing.get_or_create(&[("result", result)]));
         }
         let instances = registered(registry, "platen_component_instances", "Component instances created");
+        let help = "Enabled accounts that have used 80 % of their month's quota, or all of it, by percent";
+        let accounts_near_quota = registered(registry, "platen_accounts_near_quota", help);
         let http = registry.sub_registry_with_prefix("platen_http");
         let requests: Family<_, _> = registered(http, "requests", "Requests answered, by status");
         for status in [200, 303, 400, 401, 404, 413, 422, 429, 500, 502, 503, 504] {
@@ -62,6 +69,7 @@ impl Metrics {
             "Time from the request's arrival to the head of its response, by route and class of status";
         http.register("request_duration_seconds", help, durations.clone());
         Self {
+            accounts_near_quota,
             requests,
             durations,
             instances,
@@ -83,6 +91,22 @@ impl Metrics {
                 "connections_refused",
                 "Connections refused because of the limit of connections from one address",
             ),
+        }
+    }
+
+    /// Counts the accounts that are near their quota, again and again. Servers of one database give the same numbers.
+    pub(crate) async fn watch_quotas(self: Arc<Self>, database: Database) {
+        loop {
+            let rows = database.query(NEAR_QUOTA, Vec::new()).await.unwrap_or_else(|error| {
+                tracing::warn!(error = error_chain(&error), "cannot count accounts near their quota");
+                Vec::new()
+            });
+            for (percent, accounts) in [80, 100].into_iter().zip(rows.into_iter().flatten()) {
+                if let Value::Integer(accounts) = accounts {
+                    self.accounts_near_quota.get_or_create(&[("percent", percent)]).set(accounts);
+                }
+            }
+            sleep(QUOTA_INTERVAL).await;
         }
     }
 

@@ -107,6 +107,10 @@ const SOME: &str =
 const BY_AGE: &str = select_accounts!("ORDER BY rowid");
 const BY_ID: &str = select_accounts!("WHERE id = ?2");
 const BY_ID_OR_NAME: &str = select_accounts!("WHERE id = ?2 OR name = ?2 ORDER BY id = ?2 DESC LIMIT 1");
+/// A row with the numbers of enabled accounts that have used at least 80 % of their quota of this month, and all of it.
+pub const NEAR_QUOTA: &str = "SELECT count(*) FILTER (WHERE attempts < quota), count(*) FILTER (WHERE attempts >= quota) \
+    FROM accounts CROSS JOIN usage ON account_id = id AND month = strftime('%Y-%m', 'now') \
+    WHERE disabled_at IS NULL AND attempts >= quota * 0.8";
 const EXISTS: &str = "SELECT 1 FROM accounts WHERE id = ?1";
 const CREATE: &str = "INSERT INTO accounts (id, name, quota, created_at, last_change) VALUES (?1, ?2, ?3, ?4, ?5) \
     ON CONFLICT (name) DO NOTHING RETURNING id";

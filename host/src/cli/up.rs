@@ -195,7 +195,7 @@ impl Up {
         if migrated {
             tracing::info!("the database was migrated");
         }
-        let checks = database.clone();
+        let (checks, quotas) = (database.clone(), database.clone());
         // Only the statements of the components are counted.
         database.statements = StatementMetrics::default();
         let socket = reserve(self.listen)?;
@@ -237,6 +237,9 @@ impl Up {
             let _ = own_farm.set((farm.router(), Handle::current()));
         }
         let health = Health::new(checks, self.farm_url, farm.as_ref().map(Farm::readiness));
+        if metrics_socket.is_some() {
+            tokio::spawn(Arc::clone(&metrics).watch_quotas(quotas));
+        }
         let server = Server::new(components, drain, limits, health, metrics);
 
         if let Some(socket) = metrics_socket {

@@ -10,6 +10,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/overview/the_last_failed_requests", failed),
         Case::any_database("dashboard/overview/the_pace_of_the_month", pace),
         Case::any_database("dashboard/overview/a_quota_warns_on_every_page", warning),
+        Case::own_server("dashboard/overview/a_metric_counts_accounts_near_their_quota", metric)
+            .not_on_spin("Spin has no metrics"),
         Case::any_database("dashboard/overview/a_menu_on_phones_and_a_sidebar", navigation),
     ]
 }
@@ -152,4 +154,24 @@ async fn navigation(stage: Stage) -> Result<()> {
         ensure!(page.eval(&is_beside).await? == true, "no sidebar at 1200 pixels");
     }
     Ok(())
+}
+
+async fn metric(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    let app = &stand_in.app;
+    for (quota, attempts, disabled_at) in
+        [(10, 7, "NULL"), (10, 8, "NULL"), (10, 9, "NULL"), (10, 10, "NULL"), (5, 6, "1"), (1, 0, "NULL")]
+    {
+        let account = app.operator.account(Quota::Of(quota)).await?;
+        app.execute(&format!(
+            "INSERT INTO usage (account_id, month, attempts) VALUES ('{0}', strftime('%Y-%m', 'now'), {attempts}), \
+             ('{0}', '2001-01', 10)",
+            account.id
+        ))
+        .await?;
+        app.execute(&format!("UPDATE accounts SET disabled_at = {disabled_at} WHERE id = '{}'", account.id))
+            .await?;
+    }
+    app.until_metric("platen_accounts_near_quota{percent=\"80\"}", 2).await?;
+    app.until_metric("platen_accounts_near_quota{percent=\"100\"}", 1).await
 }
