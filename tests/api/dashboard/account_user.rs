@@ -141,6 +141,7 @@ async fn versions(stage: Stage) -> Result<()> {
     }
     page.press("Versions (2)").await?;
     page.press("Version 1").await?;
+    ensure!(page.text("document.querySelector('.crumbs').innerText").await? == "Templates / Card / Versions");
     let shown = page.value("#markup").await?;
     ensure!(shown == "<p>first {{ x }}</p>", "version 1 is {shown}");
     page.press("Restore this version").await?.shows("Version restored.").await?;

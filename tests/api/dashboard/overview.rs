@@ -12,6 +12,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/overview/a_quota_warns_on_every_page", warning),
         Case::own_server("dashboard/overview/a_metric_counts_accounts_near_their_quota", metric)
             .not_on_spin("Spin has no metrics"),
+        Case::any_database("dashboard/overview/a_chart_has_the_value_of_a_day", chart),
         Case::any_database("dashboard/overview/a_menu_on_phones_and_a_sidebar", navigation),
     ]
 }
@@ -131,6 +132,22 @@ async fn warning(stage: Stage) -> Result<()> {
     let mut operator = Person::invited(&app, &new_email("op"), &["--operator"]).await?;
     ensure!(!operator.get("/dashboard/operator").await?.is(200)?.body.contains("quota-warning"));
     Ok(())
+}
+
+async fn chart(stage: Stage) -> Result<()> {
+    let (app, account, page) = owner_page(&stage, Quota::Unlimited).await?;
+    let sql = "INSERT INTO usage_days (account_id, day, attempts, failures) VALUES";
+    app.execute(&format!("{sql} ('{}', date('now'), 1234, 5)", account.id)).await?;
+    page.go(&format!("{}/dashboard", app.base_url)).await?;
+    let scale = "document.querySelector('.scale').innerText.split(/\\s+/).join(' ')";
+    ensure!(page.text(scale).await? == "2,000 1,000 0", "{}", page.text(scale).await?);
+    page.eval("document.querySelector('.chart g:last-of-type rect').dispatchEvent(new PointerEvent('pointerover', { bubbles: true }))").await?;
+    let value = page.text("document.querySelector('.figure output').textContent").await?;
+    ensure!(value.ends_with(": 1,234 attempts, 5 failed"), "{value}");
+    // The pictures of starters are loaded.
+    page.go(&format!("{}/dashboard/templates", app.base_url)).await?;
+    page.wait("[...document.querySelectorAll('.starters img')].filter((it) => it.complete && it.naturalWidth >= 200).length === 8")
+        .await
 }
 
 async fn navigation(stage: Stage) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use platen_harness::browser::Theme;
 use tokio::net::TcpListener;
 
 use super::support::{accept_invite, choose, new_email};
@@ -47,6 +48,14 @@ async fn paper(stage: Stage) -> Result<()> {
         "document.querySelector('#one')?.innerText.includes('on paper') && !document.body.innerText.includes('on screens')",
     )
     .await?;
+    // What is behind the sheets has the colours of the theme, also after it changes.
+    let desk = |colour: &str| {
+        format!("getComputedStyle(document.documentElement).backgroundColor === 'rgb({colour})'")
+    };
+    page.in_frames(&desk("217, 215, 209")).await?;
+    page.set_viewport(1280, 900, Theme::Dark).await?;
+    page.in_frames(&desk("58, 63, 68")).await?;
+    page.set_viewport(1280, 900, Theme::Light).await?;
     // The margins are those of the page, until the options have some.
     let left = |pixels: f64| {
         format!("Math.abs(document.querySelector('#one')?.getBoundingClientRect().left - {pixels}) < 1")

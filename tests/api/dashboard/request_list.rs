@@ -117,6 +117,10 @@ async fn times(stage: Stage) -> Result<()> {
     let shown = page.text(time).await?;
     ensure!(shown == format!("{utc} / {utc} UTC"), "{shown}");
     page.shows("Times are in UTC.").await?;
+    page.go(&format!("{}/dashboard/playground", app.base_url)).await?;
+    ensure!(page.eval("document.querySelector('footer').checkVisibility()").await? == false, "no times");
+    ensure!(!page.body().await?.contains("Only “Render” runs scripts"), "a text about scripts, without them");
+    page.go(&list).await?;
     page.press("504 Timed out").await?.shows("No requests match this filter.").await?;
     page.press("Failed or refused").await?;
     let is_open = "document.querySelector('.folded').open";
