@@ -60,7 +60,8 @@ async fn stored_text(stage: Stage) -> Result<()> {
             page.fill(&format!("[name=\"{option}\"]"), text).await?;
         }
         render(&page).await?;
-        page.wait("document.querySelector('#render-status').textContent.endsWith('.')").await?;
+        page.wait("/([.]|Show the request)$/.test(document.querySelector('#render-status').textContent)")
+            .await?;
         harmless(&format!("{text} in the playground")).await?;
         page.enable_scripts(false).await?;
         page.press("Render").await?;
