@@ -5,6 +5,7 @@ use clap::Args;
 use platen_shared::id::AccountId;
 use platen_statements::{
     Timestamp,
+    accounts::Account,
     requests::{RequestEntry, RequestFilter, StatusFilter},
     usage::{DayUsage, PartUsage},
 };
@@ -50,12 +51,12 @@ impl UsageCommand {
         let account = admin.account(&self.account).await?;
         let owned = admin.operator().account_scope(&account.id);
         let since = admin.now() - i64::from(self.days - 1) * DAY_SECONDS;
-        let (quota, attempts, last_month) = owned.months().await?;
+        let last_month = owned.attempts_of_last_month().await?;
         let mut days = owned.days(since).await?;
         days.sort_by(|one, other| other.day.cmp(&one.day));
         let keys = owned.usage_by_key(since).await?;
         let templates = owned.usage_by_template(since, MAX_TEMPLATES).await?;
-        let (account, account_name) = (account.id.clone(), account.name);
+        let Account { id: account, name: account_name, quota, attempts, .. } = account;
         let usage = Usage { account, account_name, quota, attempts, last_month, days, keys, templates };
         self.common.output.print(&usage, text)
     }
