@@ -51,7 +51,7 @@ async fn invoice(stage: Stage) -> Result<()> {
     let page = Browser::start().await?.page().await?;
     let account = app.operator.account(Quota::Of(20)).await?;
     accept_invite(&page, app, &new_email("pg"), &["--account", &account.id]).await?;
-    page.go(&format!("{}/dashboard/keys", app.base_url)).await?;
+    page.go(&format!("{}/dashboard", app.base_url)).await?;
     page.follow("a[href*='example=invoice']").await?;
     page.wait("document.querySelector('#render')?.textContent === 'Render'").await?;
     page.eval(RECORD).await?;
