@@ -34,6 +34,9 @@ pub(crate) struct Options {
     /// Round trips of 0 and 100 ms only, without quiet times
     #[arg(long)]
     short: bool,
+    /// Seconds of the second measurement of each link, for which attempts are claimed ahead; 0 leaves it out
+    #[arg(long, default_value_t = 5)]
+    claim_ahead: u32,
     /// Without Spin, which is measured if `PLATEN_SPIN` is its path
     #[arg(long)]
     without_spin: bool,
@@ -55,16 +58,19 @@ const SPIN_CALLERS: usize = 8;
 /// Measures every link and prints a table.
 pub(crate) async fn run(options: Options) -> Result<()> {
     println!(
-        "| platform | round trip ms | lost | back to back p50 ms | with pauses p50 ms | once a minute p50 ms | wrong key p50 ms \
+        "| platform | round trip ms | lost | claimed ahead | back to back p50 ms | with pauses p50 ms | once a minute p50 ms | wrong key p50 ms \
          | renders/s of 1 caller | of {CALLERS}, Spin {SPIN_CALLERS} | p95 ms alone | p95 ms beside {CALLERS} callers with wrong keys \
-         | other than 200 |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+         | other than 200 |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     );
     let has_spin = Settings::from_env()?.spin.is_some() && !options.without_spin;
     let links = if options.short { &SHORT_LINKS[..] } else { &LINKS[..] };
     for platform in [Some(Platform::PlatenUp), has_spin.then_some(Platform::Spin)].into_iter().flatten() {
         for (milliseconds, loss_percent) in links {
             let link = Link { round_trip: Duration::from_millis(*milliseconds), loss_percent: *loss_percent };
-            Measured::start(platform, link).await?.measure(&options).await?;
+            let ahead = Some(options.claim_ahead).filter(|seconds| *seconds > 0);
+            for seconds in [0].into_iter().chain(ahead) {
+                Measured::start(platform, link, seconds).await?.measure(&options).await?;
+            }
         }
     }
     Ok(())
@@ -74,6 +80,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 struct Measured {
     platform: Platform,
     link: Link,
+    claim_ahead: u32,
     target: Target,
     // Dropped before what it uses.
     _server: Server,
@@ -84,7 +91,7 @@ struct Measured {
 }
 
 impl Measured {
-    async fn start(platform: Platform, link: Link) -> Result<Self> {
+    async fn start(platform: Platform, link: Link, claim_ahead: u32) -> Result<Self> {
         let (settings, directory) = (Settings::from_env()?, TempDir::with_prefix("platen-bench-")?);
         let file = directory.path().join("unused");
         let database = Database::start(DatabaseKind::Sqld, &settings, directory.path(), &file).await?;
@@ -95,11 +102,12 @@ impl Measured {
         let location = DatabaseLocation { address: proxy.url(), token: None };
         let options =
             AppOptions { database: Some(location), ..AppOptions::with_farm(deployment, farm.url()) };
-        let server = Server::start(&options).await?;
+        let server = Server::start(&options.claim_ahead(claim_ahead)).await?;
         let target = server.app.account(Quota::Unlimited).await?.1;
         Ok(Self {
             platform,
             link,
+            claim_ahead,
             target,
             _server: server,
             _farm: farm,
@@ -149,10 +157,11 @@ impl Measured {
         let percentile =
             |responses: &Responses, percent| number(percentile_ms(&responses.latencies, percent), 0);
         println!(
-            "| {} | {} | {} % | {} | {} | {} | {} | {:.1} | {rate:.0} | {} | {} | {failed} |",
+            "| {} | {} | {} % | {} s | {} | {} | {} | {} | {:.1} | {rate:.0} | {} | {} | {failed} |",
             if self.platform == Platform::Spin { "Spin" } else { "`platen up`" },
             self.link.round_trip.as_millis(),
             self.link.loss_percent,
+            self.claim_ahead,
             percentile(&alone, 50),
             percentile(&paused, 50),
             percentile(&seldom, 50),
