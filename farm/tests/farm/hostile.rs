@@ -93,7 +93,7 @@ async fn event_memory(_: Arc<Shared>) {
         (
             "frames",
             "let n = 0; const frame = document.createElement('iframe'); document.body.append(frame); \
-            frame.onload = () => { if (n++ < 20) frame.src = 'data:text/html,<!--' + n + text.slice(0, 2e6) }; \
+            frame.onload = () => { if (n++ < 10) frame.src = 'data:text/html,<!--' + n + text.slice(0, 2e6) }; \
             onload = () => setTimeout(() => { frame.src = 'about:blank'; green() })",
         ),
         (
