@@ -69,7 +69,7 @@ pub fn proc_field<'a>(file: &'a str, name: &str) -> Option<&'a str> {
     file.lines().find_map(|line| line.strip_prefix(name))?.split_ascii_whitespace().next()
 }
 
-/// An error of a temporary file without the file's name, which nobody has chosen.
+/// An error of a temporary file without the name of the file, which the user has not chosen.
 #[must_use]
 pub fn without_name(error: &io::Error) -> io::Error {
     match (error.kind(), error.raw_os_error()) {
