@@ -23,6 +23,9 @@ const UNDRAWN_FRAMES: u32 = 2;
 /// Frame interval of a page on which nothing has moved yet, which a timer or a response may still move. That begins at most two
 /// frames late.
 const STILL_INTERVAL_MS: f64 = 3.0 * FRAME_INTERVAL_MS;
+/// Frames that are left out one after the other on a page that stands still while no script of it runs. What may begin to move
+/// in another way, such as an element that a script has made earlier, does so at most half a second late.
+const MAX_LEFT_OUT: u32 = 9;
 /// Requests an animation frame in every frame, and defines `own.requests`, which returns [`FRAMES`] and [`DRAWN_FRAMES`].
 const KEEP_ALIVE_FRAMES: &str = concat!("(", include_str!("keep_alive_frames.js"), ")()");
 /// A script has requested an animation frame, something was scrolled, or a view transition is active.
@@ -49,8 +52,26 @@ pub(super) struct VirtualTimeDriver<'r, 'a> {
     needs_drawn: bool,
     /// Layouts of the page at a drawn frame, if they were needed.
     layouts: Option<f64>,
+    /// What the page had done at its latest drawn frame, if that has changed nothing.
+    at_frame: Option<Progress>,
+    /// Frames that were left out since the latest one.
+    left_out: u32,
+    /// Time that was granted since the latest frame.
+    since_frame_ms: f64,
     /// A request has stopped the clock for too long: from now on time advances during requests.
     ignores_requests: bool,
+}
+
+/// What a page has done up to some time. A frame of one that stands still and does no more shows nothing new.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Progress {
+    /// CPU time of its scripts, in seconds.
+    script: f64,
+    layouts: f64,
+    /// Number of requests that were sent.
+    sent: u64,
+    /// Number of requests in progress.
+    open: usize,
 }
 
 impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
@@ -66,6 +87,9 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             changed: false,
             needs_drawn: false,
             layouts: None,
+            at_frame: None,
+            left_out: 0,
+            since_frame_ms: 0.0,
             ignores_requests: false,
         })
     }
@@ -99,8 +123,34 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         self.step_alone(step_ms, request_timeout_ms).await
     }
 
+    /// Takes a step, and leaves out its frame if that cannot show anything new. The next frame makes up for its time.
+    pub(super) async fn step_if_needed(
+        &mut self,
+        step_ms: f64,
+        request_timeout_ms: f64,
+    ) -> Result<(), JobError> {
+        self.keep_alive().await?;
+        self.pass(step_ms, request_timeout_ms).await?;
+        if self.left_out < MAX_LEFT_OUT && self.stands_still().await? {
+            self.left_out += 1;
+            return Ok(());
+        }
+        self.run_frame().await
+    }
+
+    /// Runs the frame of the latest step, if it was left out.
+    pub(super) async fn catch_up(&mut self) -> Result<(), JobError> {
+        if self.left_out > 0 { self.run_frame().await } else { Ok(()) }
+    }
+
     /// Takes a step in which no script of the farm runs, after [`Self::rest`].
     pub(super) async fn step_alone(&mut self, step_ms: f64, request_timeout_ms: f64) -> Result<(), JobError> {
+        self.pass(step_ms, request_timeout_ms).await?;
+        self.run_frame().await
+    }
+
+    /// Grants `step_ms` and waits until the page has used it.
+    async fn pass(&mut self, step_ms: f64, request_timeout_ms: f64) -> Result<(), JobError> {
         let policy = if self.ignores_requests {
             VirtualTimePolicy::Advance
         } else {
@@ -112,10 +162,18 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             let grant = self.grant(VirtualTimePolicy::Advance, step_ms).await?;
             self.expired(grant, f64::INFINITY).await?;
         }
+        self.since_frame_ms += step_ms;
+        Ok(())
+    }
+
+    /// Runs a frame for the time that was granted since the latest one.
+    async fn run_frame(&mut self) -> Result<(), JobError> {
+        self.left_out = 0;
+        let time = FrameTime::After(std::mem::take(&mut self.since_frame_ms));
         let drawn =
             self.undrawn >= UNDRAWN_FRAMES || self.moves == Some(false) || (self.needs_drawn && self.changed);
         self.undrawn = if drawn { 0 } else { self.undrawn + 1 };
-        let damaged = self.rendering.frame(FrameTime::After(step_ms), drawn).await?;
+        let damaged = self.rendering.frame(time, drawn).await?;
         if drawn {
             self.observe(damaged).await?;
         }
@@ -180,19 +238,44 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
 
     /// Notes what moves the page after a drawn frame: a browser runs frames for what is not visible as well.
     async fn observe(&mut self, damaged: bool) -> Result<(), JobError> {
+        self.at_frame = None;
+        self.changed = damaged;
+        // Before the question for requests, so that a callback that runs between the two is not missed.
+        if !damaged && (self.moves != Some(true) || self.needs_drawn) {
+            let now = self.progress().await?;
+            let before = self.layouts.replace(now.layouts);
+            self.changed = before.is_some_and(|before| before.to_bits() != now.layouts.to_bits());
+            self.at_frame = Some(now);
+        }
         let requests = self.rendering.evaluate_isolated("own.requests()").await?;
         // Without a value the document was replaced, and the next one may move.
         let requests = requests.and_then(|found| found.as_u64()).unwrap_or(FRAMES);
         self.needs_drawn |= requests & DRAWN_FRAMES != 0;
-        self.changed = damaged;
-        if !damaged && (self.moves != Some(true) || self.needs_drawn) {
-            let metrics = main_thread::metrics(self.rendering.session);
-            let layouts = self.rendering.wait_for_page(metrics).await?.layouts;
-            self.changed =
-                self.layouts.replace(layouts).is_some_and(|before| before.to_bits() != layouts.to_bits());
-        }
         self.moves = Some(self.moves == Some(true) || self.changed || requests & FRAMES != 0);
         Ok(())
+    }
+
+    /// Whether the page stood still in its latest frame, and has done nothing since then.
+    async fn stands_still(&self) -> Result<bool, JobError> {
+        let Some(before) = self.at_frame.filter(|_| self.moves == Some(false) && !self.needs_drawn) else {
+            return Ok(false);
+        };
+        let state = self.rendering.load_state();
+        if state.activity.may_change || state.requests.open > 0 {
+            return Ok(false);
+        }
+        Ok(self.progress().await? == before)
+    }
+
+    async fn progress(&self) -> Result<Progress, JobError> {
+        let metrics = self.rendering.wait_for_page(main_thread::metrics(self.rendering.session)).await?;
+        let requests = self.rendering.load_state().requests;
+        Ok(Progress {
+            script: metrics.script,
+            layouts: metrics.layouts,
+            sent: requests.sent,
+            open: requests.open,
+        })
     }
 
     /// Stops [`KEEP_ALIVE_FRAMES`] until the next step, so that no script of the farm runs in a frame.

@@ -101,10 +101,11 @@ impl Wait<'_, '_> {
         let mut driver = VirtualTimeDriver::start(self.rendering).await?;
         while !self.left.is_over() {
             let step_ms = self.left.until_frame(driver.interval_ms());
-            driver.step(step_ms, self.left.request_timeout_ms()).await?;
+            driver.step_if_needed(step_ms, self.left.request_timeout_ms()).await?;
             self.left.pass(step_ms, &driver.rendering.load_state());
             check_conditions(driver.rendering, &mut self.left).await?;
         }
+        driver.catch_up().await?;
         // A capture may take several frames, and their number depends on the machine.
         Ok(self.rendering.pause_animations()?)
     }
