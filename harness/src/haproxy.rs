@@ -7,12 +7,12 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use nix::{sys::signal::Signal, unistd::Uid};
-use socket2::{Domain, Socket, Type};
+use socket2::Socket;
 use tempfile::TempDir;
 
-use crate::{loopback::ANY_PORT, process::Process, tls};
+use crate::{loopback, process::Process, tls};
 
 /// Where Debian installs it.
 const PROGRAM: &str = "/usr/sbin/haproxy";
@@ -22,7 +22,6 @@ const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/haproxy"
 pub struct HaProxy {
     process: Process,
     address: SocketAddr,
-    /// Holds the port, which the proxy shares because it has the same user.
     _port: Socket,
     _files: TempDir,
 }
@@ -46,10 +45,7 @@ impl HaProxy {
     /// and has its certificate in `files`.
     async fn run(shipped: &str, listen: &str, servers: &str, files: TempDir) -> Result<Self> {
         ensure!(fs::exists(PROGRAM)?, "{PROGRAM} does not exist: install haproxy");
-        let port = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-        port.set_reuse_port(true)?;
-        port.bind(&ANY_PORT.into())?;
-        let address = port.local_addr()?.as_socket().context("an address")?;
+        let (port, address) = loopback::reserve_port()?;
         let text = fs::read_to_string(Path::new(DIRECTORY).join(shipped))?;
         let text = text.replace("/etc/haproxy", &files.path().to_string_lossy());
         // Only root can become another user.

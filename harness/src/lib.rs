@@ -35,6 +35,7 @@ pub mod image_file;
 pub mod latch;
 pub mod loopback;
 pub mod metrics;
+pub mod nginx;
 pub mod operator;
 pub mod option_examples;
 pub mod pdf_file;

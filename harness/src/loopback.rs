@@ -7,7 +7,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use http::{Request, Response};
@@ -20,13 +20,22 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo},
     server::conn::auto,
 };
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     task::{JoinHandle, JoinSet},
 };
 
 const MAX_UNSENT_BYTES: u32 = 256 * 1024;
+
+/// A free port that a program of the same user may listen on with `SO_REUSEPORT` while the socket exists.
+pub fn reserve_port() -> Result<(Socket, SocketAddr)> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&ANY_PORT.into())?;
+    let address = socket.local_addr()?.as_socket().context("an address")?;
+    Ok((socket, address))
+}
 
 /// The error of a handler or a body that closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

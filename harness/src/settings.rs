@@ -57,6 +57,8 @@ pub struct Settings {
     pub sqld: Option<PathBuf>,
     /// The accessibility rules (`PLATEN_AXE`).
     pub axe: Option<PathBuf>,
+    /// nginx (`PLATEN_NGINX`).
+    pub nginx: Option<PathBuf>,
     /// The generators of clients (`PLATEN_CLIENTS`).
     pub clients: Option<PathBuf>,
     /// Where screenshots of the dashboard are saved (`PLATEN_SCREENSHOTS`), by default nowhere.
@@ -96,6 +98,7 @@ impl Settings {
             spin,
             sqld: path("PLATEN_SQLD"),
             axe: path("PLATEN_AXE"),
+            nginx: path("PLATEN_NGINX"),
             clients: path("PLATEN_CLIENTS"),
             screenshots: path("PLATEN_SCREENSHOTS"),
             deployments,
