@@ -116,6 +116,6 @@ async fn own_account(admin: &Admin, email: &Email) -> Result<Option<AccountId>> 
     }))
 }
 
-fn parse_role(word: &str) -> Result<Role, String> {
+pub(super) fn parse_role(word: &str) -> Result<Role, String> {
     Role::parse(word).ok_or_else(|| "owner or member".to_owned())
 }

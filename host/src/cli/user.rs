@@ -3,14 +3,21 @@
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use platen_shared::email::Email;
-use platen_statements::{invites::PendingInvite, members::MemberChange, users::ListedUser};
+use platen_statements::{
+    invites::PendingInvite,
+    members::{MemberChange, Role},
+    users::{ListedUser, User},
+};
 
-use super::{CommonArgs, ListArgs, table};
+use super::{CommonArgs, ListArgs, invite::parse_role, table};
+use crate::admin::Admin;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UserCommand {
     /// List users, with their accounts and roles
     List(ListArgs),
+    /// Change the role of a user in the user's account
+    Role(RoleArgs),
     /// Remove a user, who is signed out everywhere; this cannot be undone
     Remove(EmailArgs),
     /// List invites that can be used
@@ -28,6 +35,15 @@ pub(crate) struct EmailArgs {
     common: CommonArgs,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct RoleArgs {
+    #[command(flatten)]
+    user: EmailArgs,
+    /// The new role
+    #[arg(value_name = "owner|member", value_parser = parse_role)]
+    role: Role,
+}
+
 impl UserCommand {
     pub(crate) async fn run(self) -> Result<()> {
         match self {
@@ -37,13 +53,26 @@ impl UserCommand {
                 let users = admin.operator().every_user(account.as_ref()).await?;
                 common.output.print(&users, |users| users_table(users))
             }
+            Self::Role(RoleArgs { user: EmailArgs { email, common }, role }) => {
+                let admin = common.open().await?;
+                let operator = admin.operator();
+                let user = find(&admin, &email).await?;
+                let account = user.account.with_context(|| format!("{email} has no account"))?;
+                let mut users = operator.users(account.as_str()).await?.into_iter();
+                let user = users.find(|other| other.id == user.id).with_context(|| missing(&email))?;
+                match operator.set_role(account.as_str(), &user, role).await? {
+                    MemberChange::Done => {}
+                    MemberChange::LastOwner => bail!("{email} {ONLY_OWNER}"),
+                    MemberChange::NotFound => bail!(missing(&email)),
+                    MemberChange::Operator | MemberChange::NotOwner => bail!("{email} cannot be changed"),
+                }
+                let user = User { role, ..user };
+                common.output.print(&user, |user| format!("{} has the role {}", user.email, role.word()))
+            }
             Self::Remove(EmailArgs { email, common }) => {
                 let admin = common.open().await?;
                 let operator = admin.operator();
-                let mut users = operator.every_user(None).await?.into_iter();
-                let user = users.find(|user| user.email == email.as_str());
-                let user =
-                    user.with_context(|| format!("there is no user {email}: see `platen user list`"))?;
+                let user = find(&admin, &email).await?;
                 let change = match &user.account {
                     Some(account) if !user.operator => {
                         operator.remove_user(account.as_str(), user.id.as_str()).await?
@@ -51,11 +80,7 @@ impl UserCommand {
                     _ => operator.remove_operator(user.id.as_str()).await?,
                 };
                 match change {
-                    MemberChange::LastOwner => {
-                        bail!(
-                            "{email} is the only owner of the account: make another user an owner first, in the dashboard"
-                        )
-                    }
+                    MemberChange::LastOwner => bail!("{email} {ONLY_OWNER}"),
                     // Another command has removed the user meanwhile.
                     MemberChange::Done | MemberChange::NotFound => {}
                     MemberChange::Operator | MemberChange::NotOwner => bail!("{email} cannot be removed"),
@@ -84,6 +109,18 @@ impl UserCommand {
             }
         }
     }
+}
+
+const ONLY_OWNER: &str =
+    "is the only owner of the account: make another user an owner first, by `platen user role`";
+
+async fn find(admin: &Admin, email: &Email) -> Result<ListedUser> {
+    let mut users = admin.operator().every_user(None).await?.into_iter();
+    users.find(|user| user.email == email.as_str()).with_context(|| missing(email))
+}
+
+fn missing(email: &Email) -> String {
+    format!("there is no user {email}: see `platen user list`")
 }
 
 /// The account of a user or an invite; `-` for an operator without one.

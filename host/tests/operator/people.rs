@@ -45,9 +45,19 @@ fn users_are_listed_and_removed() {
 
     operator.errors(&[
         (&["user", "remove", "ann@example.com"][..], "is the only owner of the account"),
+        (&["user", "role", "ann@example.com", "member"], "is the only owner of the account"),
+        (&["user", "role", "op@example.com", "owner"], "op@example.com has no account"),
+        (&["user", "role", "eve@example.com", "owner"], "there is no user eve@example.com"),
         (&["user", "remove", "eve@example.com"], "there is no user eve@example.com"),
         (&["user", "list", "--account", "missing"], "there is no account \"missing\""),
     ]);
+    for (email, role) in
+        [("Bob@example.com", "owner"), ("ann@example.com", "member"), ("ann@example.com", "owner")]
+    {
+        assert_eq!(operator.json(&["user", "role", email, role])["role"], role);
+        let list = operator.json(&["user", "list"]);
+        assert_eq!((&list[0]["role"], &list[1]["role"]), (&role.into(), &"owner".into()));
+    }
     for email in ["Bob@Example.com", "op@example.com", "ann@example.com"] {
         let removed = operator.json(&["user", "remove", email]);
         assert_eq!(removed["email"], email.to_lowercase());
