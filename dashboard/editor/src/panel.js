@@ -8,9 +8,6 @@ const status = element("render-status");
 // Messages of the API have no full stop.
 const sentence = (text) => text.replace(/[^.!?]$/, "$&.");
 
-// The statuses of failures that count as an attempt.
-const COUNTED = [422, 502, 504];
-
 // `request` is the id of the request that the text is about.
 export function showStatus(text, isError = false, request = null) {
   status.textContent = isError ? sentence(text) : text;
@@ -102,7 +99,7 @@ export function requestPanel(form, { refusal = () => null, options = null, onRen
     if (!response.ok) {
       const other = { error: `The server answered with the status ${response.status}.` };
       const failure = await response.json().catch(() => other);
-      const counts = COUNTED.includes(response.status) ? "counts as one attempt" : "does not count";
+      const counts = request.counted.includes(response.status) ? "counts as one attempt" : "does not count";
       return showError(failure.field, failure.error, ` Nothing was rendered; this ${counts}.${left}`, id);
     }
     const file = await response.blob();

@@ -1,6 +1,10 @@
 //! The playground: requests are made here, and sent by the browser.
 
-use platen_shared::{format::OutputFormat, id::TemplateId, request::FieldName, template::Language};
+use std::collections::BTreeSet;
+
+use platen_shared::{
+    format::OutputFormat, id::TemplateId, reason::ErrorCode, request::FieldName, template::Language,
+};
 use platen_statements::templates::{Template, TemplateContent};
 use serde_json::json;
 
@@ -182,6 +186,9 @@ pub(crate) async fn render(context: &Context<'_>, form: &Form) -> PageResult {
     let key = key.ok_or(PageError::NotFound)?;
     let mut json = as_json(context, &request)?;
     json["key"] = key.expose().into();
+    // The statuses of failures that count as an attempt.
+    let counted = ErrorCode::ALL.iter().filter(|code| code.is_counted()).map(|code| code.status());
+    json["counted"] = counted.collect::<BTreeSet<_>>().into_iter().collect();
     Ok(PageResponse::json(&json))
 }
 
