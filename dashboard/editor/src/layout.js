@@ -10,6 +10,7 @@ const SHOWN = [
   "url",
   "templateId",
   "variables",
+  "data",
   "assets",
   "format",
   "css",
