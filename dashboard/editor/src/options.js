@@ -35,6 +35,19 @@ export function optionControls(form, { source = () => "template", onChange }) {
     else field.value = value;
   }
 
+  // The value of a control as the list of what is set has it: of files their names.
+  function summaryOf(field) {
+    if (field.type === "password") return "…";
+    if (field.dataset.language !== "json") return valueOf(field);
+    try {
+      const files = JSON.parse(valueOf(field));
+      return (Array.isArray(files) ? files.map(({ name }) => name) : Object.keys(files)).join(", ");
+    } catch {
+      // The text is being typed.
+      return valueOf(field);
+    }
+  }
+
   // The values of the controls that apply, by name.
   const values = () =>
     Object.fromEntries(fields.filter((field) => !field.disabled).map((field) => [field.name, valueOf(field)]));
@@ -88,8 +101,7 @@ export function optionControls(form, { source = () => "template", onChange }) {
       const { field: name } = row.dataset;
       const entry = changed.querySelector(`[data-field="${name}"]`) ?? entryOf(row);
       if (changed.children[index] !== entry) changed.insertBefore(entry, changed.children[index] ?? null);
-      const inRow = [...row.querySelectorAll("[name]")].filter(isSet);
-      const texts = inRow.map((field) => (field.type === "password" ? "…" : valueOf(field)));
+      const texts = [...row.querySelectorAll("[name]")].filter(isSet).map(summaryOf);
       entry.firstChild.lastChild.textContent = ` ${texts.join(" ").replace(/\s+/g, " ").slice(0, 40)}`;
       entry.classList.toggle("invalid", row.querySelector("[aria-invalid]") !== null);
     });

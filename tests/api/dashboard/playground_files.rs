@@ -47,6 +47,9 @@ async fn chosen_files(stage: Stage) -> Result<()> {
         page.eval("document.activeElement.closest('.attached') !== null").await? == true,
         "the focus is lost"
     );
+    let listed =
+        page.text("document.querySelector('.changed-options [data-field=attachments]').innerText").await?;
+    ensure!(listed.contains("figures.csv, terms 2026.txt") && !listed.contains('{'), "{listed}");
     render(&page).await?;
     page.wait("document.querySelector('#rendered').checkVisibility()").await?;
     let sent = page.eval("window.sent").await?;
