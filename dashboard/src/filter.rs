@@ -32,12 +32,22 @@ pub(crate) fn status_text(status: u16) -> &'static str {
     STATUSES.iter().find(|(known, _)| *known == status).map_or("Error", |(_, text)| text)
 }
 
+/// The values of `status` that are not a single one, and each in words.
+const KINDS: [(&str, &str); 3] = [("", "All"), ("ok", "Successful"), ("failed", "Failed or refused")];
+
 /// The values of `status`, and each in words.
 pub(crate) fn status_choices() -> Vec<(String, String)> {
-    let kinds = [("", "All"), ("ok", "Successful"), ("failed", "Failed or refused")];
+    let kinds = KINDS.map(|(value, text)| (value.to_owned(), text.to_owned()));
     let failures =
         STATUSES.iter().skip(1).map(|(status, text)| (status.to_string(), format!("{status} {text}")));
-    kinds.map(|(value, text)| (value.to_owned(), text.to_owned())).into_iter().chain(failures).collect()
+    kinds.into_iter().chain(failures).collect()
+}
+
+/// Those of [`status_choices`] that are always one click away, and the one that is chosen.
+pub(crate) fn status_chips(chosen: &str) -> Vec<(String, String)> {
+    let mut choices = status_choices();
+    choices.retain(|(value, _)| value == chosen || KINDS.iter().any(|(kind, _)| kind == value));
+    choices
 }
 
 /// The fields of the form of requests, in the order of addresses. `status` is empty, `ok`, `failed` or a status, `key` and

@@ -121,10 +121,16 @@ async fn times(stage: Stage) -> Result<()> {
     ensure!(page.eval("document.querySelector('footer').checkVisibility()").await? == false, "no times");
     ensure!(!page.body().await?.contains("Only “Render” runs scripts"), "a text about scripts, without them");
     page.go(&list).await?;
-    page.press("504 Timed out").await?.shows("No requests match this filter.").await?;
-    page.press("Failed or refused").await?;
     let is_open = "document.querySelector('.folded').open";
     ensure!(page.eval(is_open).await? == false, "the filters are not folded");
+    // A single status is a chip while it is chosen.
+    page.choose("#status", "504").await?;
+    page.press("Filter").await?.shows("No requests match this filter.").await?;
+    let chips = "document.querySelector('.chips').innerText.split(/\\s*\\n\\s*/).join(', ')";
+    let shown = page.text(chips).await?;
+    ensure!(shown == "All, Successful, Failed or refused, 504 Timed out", "the chips are {shown}");
+    page.press("Failed or refused").await?;
+    ensure!(page.eval(is_open).await? == false, "the filters are not folded again");
     page.eval("document.querySelector('.folded > summary').click()").await?;
     page.submit(&[("#id", "row-")], "Filter").await?.shows("502 Renderer failed").await?;
     ensure!(page.eval(is_open).await? == true, "a filter is hidden");
