@@ -19,7 +19,7 @@ use crate::form::Form;
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) title: FieldGroup,
-    /// Whether it is shown open: that of the file, and the one with an error.
+    /// Whether it is shown open: that of the file, and those with a value or an error.
     pub(crate) is_open: bool,
     pub(crate) controls: Vec<Control>,
 }
@@ -171,7 +171,7 @@ pub(crate) fn groups(
     };
     let mut groups: Vec<Group> = FieldGroup::all().filter_map(group).collect();
     for group in &mut groups {
-        group.is_open |= group.controls.iter().any(Control::has_error);
+        group.is_open |= group.controls.iter().any(|control| control.is_set() || control.has_error());
     }
     groups
 }
@@ -305,6 +305,15 @@ mod tests {
             assert_eq!(of_groups.contains(&field), is_option, "{field}");
             let control = control(field, &Form::default(), None);
             assert!(!control.parts.is_empty() && !control.help.is_empty(), "{field}");
+        }
+    }
+
+    #[test]
+    fn groups_with_values_are_open() {
+        let form = Form::parse(b"margin.top=1cm");
+        for group in groups(FieldName::of_template(), &form, None) {
+            let is_open = [FieldGroup::File, FieldGroup::Pdf].contains(&group.title);
+            assert_eq!(group.is_open, is_open, "{}", group.title);
         }
     }
 
