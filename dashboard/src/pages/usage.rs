@@ -51,16 +51,13 @@ impl MonthlyUsage {
         }
     }
 
-    /// What happens next, where the quota is used or nearly used.
+    /// What happens until [`Self::next_start`], where the quota is used or nearly used.
     pub(super) fn warning(&self) -> Option<String> {
         let quota = format::number(&self.quota?);
-        let next = self.next_start();
         match self.percent() {
-            100.. => Some(format!(
-                "All {quota} attempts of this month are used. Requests are refused until {next} (UTC)."
-            )),
+            100.. => Some(format!("All {quota} attempts of this month are used. Requests are refused")),
             percent @ Self::WARNING_PERCENT.. => Some(format!(
-                "{percent} % of this month’s {quota} attempts are used. After them, requests are refused until {next} (UTC)."
+                "{percent} % of this month’s {quota} attempts are used. After them, requests are refused"
             )),
             _ => None,
         }
@@ -88,7 +85,7 @@ impl MonthlyUsage {
         };
         let tenths = gone * 10 / DAY_SECONDS;
         let (days, tenth) = (tenths / 10, tenths % 10);
-        Some(format!("{} a day, in {days}.{tenth} days. At this pace {then}.", number(scaled(DAY_SECONDS))))
+        Some(format!("{} a day over {days}.{tenth} days. At this pace {then}.", number(scaled(DAY_SECONDS))))
     }
 
     /// `November 2026`
@@ -104,7 +101,7 @@ impl MonthlyUsage {
     }
 
     /// The first day of the next month.
-    fn next_start(&self) -> Date {
+    pub(super) fn next_start(&self) -> Date {
         let date = self.now.date();
         let days = i64::from(date.month().length(date.year()) - date.day() + 1);
         Timestamp(self.now.0 + days * DAY_SECONDS).date()
@@ -175,7 +172,7 @@ mod tests {
         assert_eq!([799, 800, 1_000].map(|attempts| of(attempts).level()), ["", "high", "full"]);
         assert_eq!(of(799).warning(), None);
         assert!(of(999).warning().unwrap().starts_with("99 % of this month’s 1,000 attempts are used."));
-        assert!(of(1_001).warning().unwrap().contains("until 1970-02-01 (UTC)"));
+        assert!(of(1_001).warning().unwrap().starts_with("All 1,000 attempts of this month are used."));
         let february = month(1_709_251_199, None, 0);
         assert_eq!(
             (february.name(), february.next_start().to_string()),
@@ -191,10 +188,10 @@ mod tests {
         let now = 10 * DAY_SECONDS + DAY_SECONDS / 2;
         let forecast = |quota, attempts| month(now, quota, attempts).forecast();
         for (quota, attempts, text) in [
-            (None, 1_050, "100 a day, in 10.5 days. At this pace the month comes to 3,100."),
-            (Some(3_100), 1_050, "100 a day, in 10.5 days. At this pace the month comes to 3,100."),
-            (Some(2_000), 1_050, "100 a day, in 10.5 days. At this pace the quota ends on 1970-01-21."),
-            (Some(10), 3, "0 a day, in 10.5 days. At this pace the month comes to 8."),
+            (None, 1_050, "100 a day over 10.5 days. At this pace the month comes to 3,100."),
+            (Some(3_100), 1_050, "100 a day over 10.5 days. At this pace the month comes to 3,100."),
+            (Some(2_000), 1_050, "100 a day over 10.5 days. At this pace the quota ends on 1970-01-21."),
+            (Some(10), 3, "0 a day over 10.5 days. At this pace the month comes to 8."),
         ] {
             assert_eq!(forecast(quota, attempts).as_deref(), Some(text));
         }

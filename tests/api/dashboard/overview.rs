@@ -70,7 +70,7 @@ async fn pace(stage: Stage) -> Result<()> {
         person.get("/dashboard/usage").await?.is(200)?.body.contains(" days. At this pace "),
         "not on Usage"
     );
-    let (a_day, days) = text.split_once(" a day, in ").context("a mean")?;
+    let (a_day, days) = text.split_once(" a day over ").context("a mean")?;
     let (days, rest) = days.split_once(" days. At this pace ").context("days")?;
     let (a_day, days): (f64, f64) = (a_day.replace(',', "").parse()?, days.parse()?);
     ensure!(days >= f64::from(today.day() - 1) && days < f64::from(today.day()), "{text}");
