@@ -103,15 +103,15 @@ pub(crate) struct RepeatPage<'f> {
 /// A page that asks for confirmation before something is taken away.
 #[derive(Debug, Template)]
 #[template(path = "confirm.html")]
-pub(crate) struct ConfirmPage {
+pub(crate) struct ConfirmPage<'c> {
     pub(crate) layout: Layout,
     pub(crate) question: String,
-    pub(crate) consequence: &'static str,
+    pub(crate) consequence: &'c str,
     pub(crate) button: &'static str,
     /// Path that the form is posted to.
     pub(crate) action: String,
     /// Names and values that are posted.
-    pub(crate) fields: &'static [(&'static str, &'static str)],
+    pub(crate) fields: &'c [(&'c str, &'c str)],
     /// Path of “Cancel”.
     pub(crate) cancel: String,
 }

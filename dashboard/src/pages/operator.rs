@@ -7,29 +7,20 @@ use platen_statements::{
 };
 
 use super::{Layout, paging::Paging};
-use crate::{filter::FilterForm, form::Field, format::csv_line};
+use crate::{
+    filter::FilterForm,
+    form::Field,
+    format::{self, csv_line},
+};
 
-/// Parses a quota: a whole number; empty or `unlimited` for no limit. The error is a text for the form.
-pub(crate) fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
+/// Parses a quota or a limit: a whole number from `min`; empty, `unlimited` or `none` for no limit. The error is a text for the
+/// form.
+pub(crate) fn parse_limit(text: &str, min: u32) -> Result<Option<u32>, String> {
     match text.trim() {
-        "" | "unlimited" => Ok(None),
-        number => number
-            .parse()
-            .map(Some)
-            .map_err(|_| "Enter a whole number up to 4,294,967,295, or leave the quota empty for no limit"),
-    }
-}
-
-/// Parses a limit: a whole number from 1; empty or `none` for no limit. The error is a text for the form.
-pub(crate) fn parse_limit(text: &str) -> Result<Option<u32>, &'static str> {
-    match text.trim() {
-        "" | "none" => Ok(None),
-        number => number
-            .parse()
-            .ok()
-            .filter(|number| *number > 0)
-            .map(Some)
-            .ok_or("Enter a whole number from 1 to 4,294,967,295, or leave the field empty for no limit"),
+        "" | "unlimited" | "none" => Ok(None),
+        number => number.parse().ok().filter(|number| *number >= min).map(Some).ok_or_else(|| {
+            format!("Enter a whole number from {min} to 4,294,967,295, or leave the field empty for no limit")
+        }),
     }
 }
 
@@ -116,14 +107,17 @@ pub(crate) struct RetentionPage {
     pub(crate) fields: [Field; 3],
 }
 
-/// What settings would delete, before they are saved.
-#[derive(Debug, Template)]
-#[template(path = "retention_confirm.html")]
-pub(crate) struct ConfirmRetentionPage {
-    pub(crate) layout: Layout,
-    pub(crate) due: Due,
-    /// Versions, audit log, attempts.
-    pub(crate) fields: [Field; 3],
+/// What settings delete, for a sentence.
+pub(crate) fn due_text(due: &Due) -> String {
+    let count = |count: u64, one: &str, many: &str| {
+        format!("{} {}", format::number(&count), if count == 1 { one } else { many })
+    };
+    format!(
+        "{} of templates, {} of the audit log and {}",
+        count(due.versions, "version", "versions"),
+        count(due.audit_entries, "entry", "entries"),
+        count(due.attempts, "attempt", "attempts")
+    )
 }
 
 #[cfg(test)]
@@ -131,12 +125,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_is_a_whole_number_or_unlimited() {
-        assert_eq!(parse_quota(" 10 "), Ok(Some(10)));
-        assert_eq!(parse_quota(""), Ok(None));
-        assert_eq!(parse_quota("unlimited"), Ok(None));
-        for bad in ["-1", "1.5", "1e3", "4294967296", "x"] {
-            parse_quota(bad).unwrap_err();
+    fn a_limit_is_a_whole_number_or_none() {
+        assert_eq!(parse_limit(" 10 ", 0), Ok(Some(10)));
+        assert_eq!(parse_limit("0", 0), Ok(Some(0)));
+        for none in ["", "unlimited", "none"] {
+            assert_eq!(parse_limit(none, 1), Ok(None));
+        }
+        for bad in ["-1", "0", "1.5", "1e3", "4294967296", "x"] {
+            parse_limit(bad, 1).unwrap_err();
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     form::{Field, Form},
     pages::{
         ConfirmPage, Section,
-        operator::{AccountPage, AccountsPage, parse_limit, parse_quota, parse_state},
+        operator::{AccountPage, AccountsPage, parse_limit, parse_state},
         paging::{PAGE_ROWS, Paging},
     },
     router::{
@@ -66,7 +66,7 @@ pub(crate) async fn resume_account(
 pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
     let operator = context.operator()?;
     let (name_text, quota_text) = (form.text("name"), form.text("quota"));
-    let (name, quota) = match (Name::parse(&name_text), parse_quota(&quota_text)) {
+    let (name, quota) = match (Name::parse(&name_text), parse_limit(&quota_text, 0)) {
         (Ok(name), Ok(quota)) => (name, quota),
         (name, quota) => {
             let (name, quota) = (Field::parsed(&name_text, name), Field::parsed(&quota_text, quota));
@@ -102,12 +102,12 @@ pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> Page
 pub(crate) async fn set_quota(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let operator = context.operator()?;
     let entered = form.text("quota");
-    match parse_quota(&entered) {
+    match parse_limit(&entered, 0) {
         Ok(quota) => {
             redirect_if_found(operator.set_quota(id, quota).await?, &account_path(id), "quota-changed")
         }
         Err(error) => {
-            let forms = AccountForms { quota: Some(Field::invalid(entered, error)), ..Default::default() };
+            let forms = AccountForms { quota: Some(Field::invalid(entered, &error)), ..Default::default() };
             Ok(show_account(context, id, forms).await?.with_status(422))
         }
     }
@@ -116,7 +116,8 @@ pub(crate) async fn set_quota(context: &Context<'_>, id: &str, form: &Form) -> P
 /// A field that the form does not have keeps its limit.
 pub(crate) async fn set_limits(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let operator = context.operator()?;
-    let [minute, concurrency] = LIMIT_FIELDS.map(|name| form.get(name).map(parse_limit).transpose());
+    let [minute, concurrency] =
+        LIMIT_FIELDS.map(|name| form.get(name).map(|text| parse_limit(text, 1)).transpose());
     let limits = match (minute, concurrency) {
         (Ok(requests_per_minute), Ok(concurrency)) => NewLimits { requests_per_minute, concurrency },
         (minute, concurrency) => {

@@ -75,7 +75,7 @@ pub(super) fn confirmation(
     user: Option<User>,
     (people, page): (&str, &str),
     section: Section,
-) -> Result<ConfirmPage, PageError> {
+) -> Result<ConfirmPage<'static>, PageError> {
     let own = &context.current_user()?.user;
     let user = user.filter(|user| user.id != *own).ok_or(PageError::NotFound)?;
     Ok(ConfirmPage {

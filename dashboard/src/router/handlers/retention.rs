@@ -5,8 +5,8 @@ use platen_statements::retention::{Retention, parse_attempt_days, parse_audit_da
 use crate::{
     form::{Field, Form},
     pages::{
-        Section,
-        operator::{ConfirmRetentionPage, RetentionPage},
+        ConfirmPage, Section,
+        operator::{RetentionPage, due_text},
     },
     router::{
         context::{Context, redirect_with_notice},
@@ -34,8 +34,23 @@ pub(crate) async fn save(context: &Context<'_>, form: &Form) -> PageResult {
     let Some(settings) = settings else { return Ok(show(context, Some(fields)).await?.with_status(422)) };
     let due = operator.due(&settings).await?;
     if !due.is_nothing() && form.get("confirmed") != Some("1") {
-        let layout = context.layout("Change retention", Section::Operator);
-        return context.page(&ConfirmRetentionPage { layout, due, fields });
+        let [versions, audit, attempts] = &fields;
+        let consequence =
+            format!("These settings delete {}, of all accounts. This cannot be undone.", due_text(&due));
+        return context.page(&ConfirmPage {
+            layout: context.layout("Change retention", Section::Operator),
+            question: "Delete older records?".to_owned(),
+            consequence: &consequence,
+            button: "Save and delete",
+            action: PATH.to_owned(),
+            fields: &[
+                ("versions", versions.value.as_str()),
+                ("audit", audit.value.as_str()),
+                ("attempts", attempts.value.as_str()),
+                ("confirmed", "1"),
+            ],
+            cancel: PATH.to_owned(),
+        });
     }
     operator.set_retention(&settings).await?;
     for _ in 0..STEPS {

@@ -186,7 +186,6 @@ async fn begin_session(context: &Context<'_>, user: &UserId) -> Result<Token, Pa
     Ok(context.store.begin_session(user, &context.origin(), previous, context.settings.lifetimes).await?)
 }
 
-/// Sets the cookie of the session and removes the form cookie.
 /// The response with the cookies of a new session, and of a browser that is known to the user with this e-mail address and
 /// password hash from now on.
 fn with_cookies(

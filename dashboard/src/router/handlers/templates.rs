@@ -25,6 +25,7 @@ use crate::{
 };
 
 pub(super) const PATH: &str = "/dashboard/templates";
+
 pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
     let query = &context.head.query;
