@@ -10,7 +10,7 @@ const SIZES: [(u32, u32); 6] = [(360, 740), (390, 844), (768, 1024), (1024, 768)
 /// Widths in which the rules of accessibility are checked.
 const WIDTHS_OF_RULES: [u32; 2] = [390, 1440];
 /// Widths of screenshots.
-const WIDTHS_OF_PICTURES: [u32; 3] = [390, 768, 1440];
+const WIDTHS_OF_PICTURES: [u32; 3] = [390, 1024, 1440];
 
 /// What is wrong with the layout: a page that scrolls sideways, and in tables a cell outside of the table's box, text that
 /// is cut off without an ellipsis and a tooltip or link to all of it, or with too little left of it, and a row
