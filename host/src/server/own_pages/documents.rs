@@ -187,7 +187,8 @@ fn link(name: &str, current: Option<&str>) -> String {
 }
 
 fn start() -> String {
-    let body = "<main class=\"start text\" id=\"content\"><h1>Platen</h1>\
+    let body = format!(
+        "<main class=\"start text\" id=\"content\"><h1><img src=\"{ICON}\" alt=\"\" width=\"40\" height=\"40\">Platen</h1>\
         <p>Renders HTML, a URL or a template to PNG, WebP, JPEG or PDF.</p>\
         <ul><li><a href=\"/dashboard\">Dashboard</a>: API keys, templates and usage</li>\
         <li><a href=\"/docs\">Documents</a>: quick start, options, errors and examples</li>\
@@ -195,8 +196,9 @@ fn start() -> String {
         </ul>\
         <p class=\"made\"><a href=\"/docs/how-to/numbered-invoice\"><img src=\"/docs/pictures/example-numbered-invoice.png\" alt=\"An invoice as PDF\"></a> \
         <a href=\"/docs/how-to/social-card\"><img src=\"/docs/pictures/example-social-card.png\" alt=\"A card as PNG\"></a> \
-        <a href=\"/docs/how-to/report\"><img src=\"/docs/pictures/example-report.png\" alt=\"A report as PDF\"></a></p></main>";
-    layout("Platen", "", body)
+        <a href=\"/docs/how-to/report\"><img src=\"/docs/pictures/example-report.png\" alt=\"A report as PDF\"></a></p></main>"
+    );
+    layout("Platen", "", &body)
 }
 
 /// A page. Without a bar and navigation it is a single column.
