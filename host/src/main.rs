@@ -58,7 +58,7 @@ enum Command {
     Template(cli::template::TemplateCommand),
     /// Invite a user to the dashboard: print a one-time link
     Invite(cli::invite::InviteCommand),
-    /// List and remove users of the dashboard and invites
+    /// Manage users of the dashboard and their invites
     #[command(subcommand)]
     User(cli::user::UserCommand),
     /// Print the attempts of an account by day, key and template
