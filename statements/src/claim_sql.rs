@@ -92,8 +92,8 @@ macro_rules! of_template {
 }
 pub(crate) use of_template;
 
-/// How many attempts a claim counts: `?11`, but at most a hundredth of what the quota leaves, and one for accounts with other
-/// limits and for keys of one render.
+/// How many attempts a claim counts: `?11`, but at most a hundredth of what the quota leaves, without what the account's other
+/// claims hold, and one for accounts with other limits and for keys of one render. `?15` is a claim that this one replaces.
 macro_rules! granted {
     (one) => {
         "1"
@@ -102,8 +102,10 @@ macro_rules! granted {
         concat!(
             "iif(k.is_temporary OR NOT (",
             $crate::limits::has_no_limits!(),
-            "), 1, max(1, min(?11, coalesce((a.quota - coalesce((SELECT u.attempts FROM usage u \
-             WHERE u.account_id = a.id AND u.month = ?2), 0)) / 100, ?11))))"
+            "), 1, iif(a.quota IS NULL, ?11, max(1, min(?11, (a.quota - coalesce((SELECT u.attempts FROM usage u \
+             WHERE u.account_id = a.id AND u.month = ?2), 0)) / 100 - (SELECT coalesce(sum(c.granted), 0) \
+             FROM claims_ahead c WHERE c.account_id = a.id AND c.month = ?2 AND c.ends_at > unixepoch() \
+             AND c.granted > 1 AND c.returned IS NULL AND c.id <> ?15)))))"
         )
     };
 }

@@ -64,6 +64,8 @@ pub struct Terms {
     pub min_attempts: u64,
     /// How long they may be used.
     pub seconds: u64,
+    /// The id of a claim that is given back when this one is recorded; 0 is none.
+    pub replaced: i64,
 }
 
 /// The attempts that one claim has recorded, for one key and one template or none.
@@ -97,7 +99,7 @@ pub fn claim<B: Backend>(
 ) -> impl Future<Output = Result<Option<Grant>, B::Error>> + use<B> {
     let mut values = claim_values(key, attempt, template);
     values.resize(CLAIM_VALUES, Value::Null);
-    values.extend(values![terms.attempts, terms.id, terms.seconds, terms.min_attempts]);
+    values.extend(values![terms.attempts, terms.id, terms.seconds, terms.min_attempts, terms.replaced]);
     let (sql, has_template) = template.map_or((CLAIM, false), |_| (CLAIM_WITH_TEMPLATE, true));
     let grant = Grant::of_one(terms.id, key.month);
     async move {

@@ -162,7 +162,8 @@ impl Ahead {
         (attempts, min_attempts): (u64, u64),
     ) -> impl Future<Output = Result<Option<Granted>, DatabaseError>> + use<> {
         let id = attempts::attempt_id(platform::random());
-        let terms = Terms { id, attempts, min_attempts, seconds: self.seconds };
+        let replaced = self.found.as_ref().map_or(0, |found| found.id);
+        let terms = Terms { id, attempts, min_attempts, seconds: self.seconds, replaced };
         let claim = claims_ahead::claim(Database, key, attempt, template, terms);
         async move {
             let sent = now_ms();

@@ -23,6 +23,8 @@ struct Sent {
     id: i64,
     attempts: u64,
     min_attempts: u64,
+    /// The claim that the edge gives back for this one; 0 is none.
+    replaced: i64,
     /// What the database said at the first run; `None` until then, or if it refused.
     granted: Option<u64>,
     /// The counter of the store; `None` without a response.
@@ -103,10 +105,12 @@ impl<'d> History<'d> {
         PresentedKey { key: &self.key, month: MONTH, now: 1 }
     }
 
-    /// The attempts that one statement may count.
-    fn allowed(&self, attempts: u64) -> Option<u64> {
+    /// The attempts that one statement may count, which replaces a claim.
+    fn allowed(&self, attempts: u64, replaced: i64) -> Option<u64> {
         let left = self.quota.map(|quota| quota.saturating_sub(self.attempts));
-        let granted = left.map_or(attempts, |left| attempts.min(left / 100)).max(1);
+        let others = self.kept.iter().filter(|(id, kept)| **id != replaced && kept.returned.is_none());
+        let held: u64 = others.map(|(_, kept)| kept.granted).filter(|granted| *granted > 1).sum();
+        let granted = left.map_or(attempts, |left| attempts.min((left / 100).saturating_sub(held))).max(1);
         (self.is_enabled && left.is_none_or(|left| left >= granted)).then_some(granted)
     }
 
@@ -114,11 +118,12 @@ impl<'d> History<'d> {
         let index = |index: &usize, sent: &[Sent]| (*index < sent.len()).then(|| sent.len() - 1 - index);
         match step {
             Step::Claim => self.claim().await,
-            Step::Send(attempts, min_attempts) => {
-                let id = self.id();
-                let min_attempts = *min_attempts;
-                let (attempts, granted, counter, rest, is_killed) = (*attempts, None, None, None, false);
-                self.sent.push(Sent { id, attempts, min_attempts, granted, counter, rest, is_killed });
+            Step::Send(attempts, min_attempts, replaced) => {
+                let replaced = index(replaced, &self.sent).map_or(0, |index| self.sent[index].id);
+                let (id, attempts, min_attempts) = (self.id(), *attempts, *min_attempts);
+                let (granted, counter, rest, is_killed) = (None, None, None, false);
+                let sent = Sent { id, attempts, min_attempts, replaced, granted, counter, rest, is_killed };
+                self.sent.push(sent);
             }
             Step::Run(claim) => {
                 if let Some(index) = index(claim, &self.sent) {
@@ -178,7 +183,7 @@ impl<'d> History<'d> {
     async fn claim(&mut self) {
         let running = RunningAttempt { id: self.id(), max_seconds: 60 };
         let claim = attempts::claim(self.database.clone(), self.presented(), running, None).await.unwrap();
-        let is_allowed = self.allowed(1).is_some();
+        let is_allowed = self.allowed(1, 0).is_some();
         assert_eq!(claim.is_some(), is_allowed, "a claim");
         if let Some(claim) = claim {
             self.attempts += 1;
@@ -188,13 +193,14 @@ impl<'d> History<'d> {
     }
 
     async fn run_claim(&mut self, index: usize) {
-        let Sent { id, attempts, min_attempts, .. } = self.sent[index];
+        let Sent { id, attempts, min_attempts, replaced, .. } = self.sent[index];
         let running = RunningAttempt { id: self.id(), max_seconds: 60 };
-        let terms = Terms { id, attempts, min_attempts, seconds: 5 };
+        // Longer than a history takes.
+        let terms = Terms { id, attempts, min_attempts, seconds: 600, replaced };
         let grant =
             claims_ahead::claim(self.database.clone(), self.presented(), running, None, terms).await.unwrap();
-        let expected =
-            self.allowed(attempts).filter(|granted| *granted >= min_attempts && !self.kept.contains_key(&id));
+        let allowed = self.allowed(attempts, replaced);
+        let expected = allowed.filter(|granted| *granted >= min_attempts && !self.kept.contains_key(&id));
         assert_eq!(grant.as_ref().map(|grant| grant.attempts), expected, "claim {id} of {attempts}");
         let Some(grant) = grant else { return };
         self.attempts += grant.attempts;

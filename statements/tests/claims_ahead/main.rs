@@ -21,8 +21,8 @@ use history::History;
 pub(crate) enum Step {
     /// A render without claims ahead.
     Claim,
-    /// An edge sends a claim of this many attempts, and at least so many.
-    Send(u64, u64),
+    /// An edge sends a claim of this many attempts, and at least so many, which replaces a claim.
+    Send(u64, u64, usize),
     /// The database runs it; a second time if the message was there twice.
     Run(usize),
     /// The edge has the response, and uses one attempt.
@@ -45,7 +45,8 @@ fn step() -> impl Strategy<Value = Step> {
     let claim = 0..6_usize;
     prop_oneof![
         2 => Just(Step::Claim),
-        4 => (1..80_u64, 1..3_u64).prop_map(|(attempts, min)| Step::Send(attempts, min)),
+        4 => (1..80_u64, 1..3_u64, claim.clone())
+            .prop_map(|(attempts, min, replaced)| Step::Send(attempts, min, replaced)),
         6 => claim.clone().prop_map(Step::Run),
         5 => claim.clone().prop_map(Step::Respond),
         8 => claim.clone().prop_map(Step::Take),
