@@ -9,6 +9,7 @@ use std::{
     ops::Deref,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -50,6 +51,8 @@ pub struct Options {
     pub obeys_permissions: bool,
     /// The file of the certificates that `platen up` trusts; `None` is those of the system.
     pub trusted: Option<PathBuf>,
+    /// How far the clock of `platen up` is ahead, by libfaketime of Debian's package `faketime`; `None` is the system's clock.
+    pub clock_offset: Option<Duration>,
     /// Spin variables by name that differ from their defaults.
     pub variables: Vec<(&'static str, String)>,
 }
@@ -69,6 +72,7 @@ impl Options {
             file_limit: None,
             obeys_permissions: false,
             trusted: None,
+            clock_offset: None,
             variables: Vec::new(),
         }
     }

@@ -48,6 +48,11 @@ pub(super) async fn start(
         command.args(["--farm-url", url]).env("PLATEN_FARM_TOKEN", FARM_TOKEN);
     }
     command.envs(options.trusted.iter().map(|file| ("SSL_CERT_FILE", file)));
+    if let Some(offset) = options.clock_offset {
+        // The dynamic linker replaces `$LIB`.
+        command.env("LD_PRELOAD", "/usr/$LIB/faketime/libfaketimeMT.so.1");
+        command.env("FAKETIME", format!("+{}", offset.as_secs())).env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
     // A killed server leaves the profiles of its browsers.
     command.env("TMPDIR", parent).envs(options.environment());
     // SIGTERM, so that it closes its browsers and deletes their profiles.
