@@ -1,4 +1,4 @@
-"""Checks deploy/kubernetes and deploy/compose; see check-manifests.
+"""Checks deploy/kubernetes, deploy/compose and deploy/regions; see check-manifests.
 
 Kustomize itself is in no package registry, so its directories are read here: resources, generators and the patches that
 delete something. Other fields are refused.
@@ -8,6 +8,7 @@ import json
 import pathlib
 import re
 import sys
+import urllib.parse
 import warnings
 
 import jsonschema
@@ -256,33 +257,38 @@ def servers_of(path):
     return of_farms
 
 
-def check_compose():
-    """Against the schema of the specification's fields that are used, and for what is not reached from outside."""
-    (compose,) = documents(DEPLOY / "compose/compose.yaml")
-    compose.pop("x-farm")
+def check_compose(folder, public):
+    """Against the schema of the specification's fields that are used, and for ports of the host of other services than `public`."""
+    (compose,) = documents(DEPLOY / folder / "compose.yaml")
+    compose.pop("x-farm", None)
     known = {
         "image", "restart", "environment", "secrets", "networks", "stop_grace_period", "read_only", "tmpfs", "cap_drop", "user",
-        "security_opt", "pids_limit", "mem_limit", "volumes", "depends_on", "ports",
+        "security_opt", "pids_limit", "mem_limit", "volumes", "depends_on", "ports", "profiles", "network_mode", "sysctls",
     }  # fmt: skip
     settings = (ROOT / "docs/configuration.md").read_text()
-    for name, service in compose["services"].items():
-        problems.extend(f"compose: {name} has an unknown field {field}" for field in service.keys() - known)
+    services = compose["services"]
+    for name, service in services.items():
+        problems.extend(f"{folder}: {name} has an unknown field {field}" for field in service.keys() - known)
         for field in ("networks", "secrets"):
             missing = set(service.get(field, [])) - compose[field].keys()
-            problems.extend(f"compose: {name} uses {entry}, which {field} does not have" for entry in missing)
-        missing = service.get("depends_on", {}).keys() - compose["services"].keys()
-        problems.extend(f"compose: {name} depends on {other}" for other in missing)
+            problems.extend(f"{folder}: {name} uses {entry}, which {field} does not have" for entry in missing)
+        others = set(service.get("depends_on", {})) | {service.get("network_mode", "").removeprefix("service:")} - {""}
+        problems.extend(f"{folder}: {name} depends on {other}" for other in others - services.keys())
         for variable in service.get("environment", {}):
             if variable.startswith(("PLATEN_", "SPIN_VARIABLE_")) and f"`{variable}`" not in settings:
-                problems.append(f"compose: {name} has no setting {variable}")
-        missing = set(servers_of("haproxy/farms.cfg")) - {f"{other}:3001" for other in compose["services"]}
-        if missing:
-            problems.append(f"compose: no services are {missing}")
-        if "ports" in service and name != "proxy":
-            problems.append(f"compose: {name} has a port of the host")
-    profile = DEPLOY / "compose" / "../containers/seccomp.json"
+                problems.append(f"{folder}: {name} has no setting {variable}")
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            if source.startswith("../") and not (DEPLOY / folder / source).is_file():
+                problems.append(f"{folder}: {name} needs {source}")
+        if "ports" in service and name not in public:
+            problems.append(f"{folder}: {name} has a port of the host")
+    farm = urllib.parse.urlsplit(services["platen"]["environment"]["PLATEN_FARM_URL"]).hostname
+    farms = {server.split(":")[0] for server in servers_of("haproxy/farms.cfg")} if farm == "farms" else set()
+    problems.extend(f"{folder}: there is no service {name}" for name in (farms | {farm}) - services.keys())
+    profile = DEPLOY / folder / "../containers/seccomp.json"
     if not profile.is_file():
-        problems.append("compose: the seccomp profile is missing")
+        problems.append(f"{folder}: the seccomp profile is missing")
 
 
 for name in ("base", "keda", "seccomp"):
@@ -290,6 +296,11 @@ for name in ("base", "keda", "seccomp"):
     check_objects(objects)
     if name != "seccomp":
         check_contents(objects)
-check_compose()
+check_compose("compose", {"proxy"})
+# The proxy has the network of `platen`; the database has an address of the private network.
+check_compose("regions", {"platen", "database"})
+for variables in (DEPLOY / "regions").glob("*.env"):
+    missing = {"LEDGER_URL", "CLAIM_AHEAD"} - set(re.findall(r"^(\w+)=.", variables.read_text(), re.M))
+    problems.extend(f"{variables.name}: {name} is missing" for name in missing)
 print("\n".join(problems) or "the manifests are valid")
 sys.exit(bool(problems))
