@@ -21,6 +21,7 @@ mod farm;
 mod farms;
 mod fields;
 mod http_client;
+mod link;
 mod neighbours;
 mod number_marker;
 mod raw;
@@ -66,6 +67,8 @@ enum Command {
     /// Measure memory, processes, descriptors and files of a server over many jobs
     Soak(soak::Options),
     #[command(hide = true)]
+    Link(link::Options),
+    #[command(hide = true)]
     Raw(raw::Options),
 }
 
@@ -97,6 +100,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Chaos(options) => chaos::run(options).await,
         Command::Clients(options) => clients::run(options).await,
         Command::Soak(options) => soak::run(options).await,
+        Command::Link(options) => link::run(options).await,
         Command::Raw(options) => raw::run(options).await,
     }
 }
