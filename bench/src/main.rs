@@ -9,6 +9,7 @@
 mod callers;
 mod chaos;
 mod checks;
+mod claims;
 mod client;
 mod clients;
 mod compare;
@@ -60,6 +61,8 @@ enum Command {
     Neighbours(neighbours::Options),
     /// Measure the throughput of several farms, and how many jobs meet a warm page
     Farms(farms::Options),
+    /// Let callers race for a quota at edges that claim ahead, while edges and the database fail
+    Claims(claims::Options),
     /// Send a mixed load at twice the capacity while processes are killed and stopped
     Chaos(chaos::Options),
     /// Measure good requests beside slow clients, clients that send again at once, and one with bad keys
@@ -97,6 +100,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Corpus(options) => corpus::run(options).await,
         Command::Neighbours(options) => neighbours::run(options).await,
         Command::Farms(options) => farms::run(options).await,
+        Command::Claims(options) => claims::run(options).await,
         Command::Chaos(options) => chaos::run(options).await,
         Command::Clients(options) => clients::run(options).await,
         Command::Soak(options) => soak::run(options).await,
