@@ -199,9 +199,23 @@ impl Case {
         checks.check(&name("attempts when all is quiet"), &limit, &format!("{usage}, {jobs} jobs"), is_right);
         let limit = if self.fault == Fault::EdgeKilled { 2 * MAX_HELD.min(self.quota / 100) } else { 0 };
         checks.check(&name("held by a killed edge"), &format!("≤ {limit}"), &lost.to_string(), lost <= limit);
-        if matches!(self.fault, Fault::None | Fault::MonthChange) && self.quota < MAX_FILES && doubtful == 0 {
-            let all = if self.fault == Fault::None { self.quota } else { 2 * self.quota };
-            checks.check(&name("jobs"), &all.to_string(), &jobs.to_string(), jobs == all);
+        if self.quota < MAX_FILES && doubtful == 0 {
+            match self.fault {
+                Fault::None => {
+                    checks.check(
+                        &name("jobs"),
+                        &self.quota.to_string(),
+                        &jobs.to_string(),
+                        jobs == self.quota,
+                    );
+                }
+                // The first month may end with attempts left.
+                Fault::MonthChange => {
+                    let limit = format!("> {}", self.quota);
+                    checks.check(&name("jobs of both months"), &limit, &jobs.to_string(), jobs > self.quota);
+                }
+                _ => {}
+            }
         }
         if self.fault == Fault::KeyDisabled {
             let end = *self.injected.end() + CLAIM_AHEAD;
