@@ -3,7 +3,7 @@
 //!
 //! The checksum lets the edge reject a malformed key without a database call.
 
-use crate::token::{BASE62, base62, secret};
+use crate::token::{has_checksum, secret, with_checksum};
 
 /// The prefix of every key.
 pub const PREFIX: &str = "plt_";
@@ -14,8 +14,6 @@ pub const DISPLAY_PREFIX_CHARS: usize = 8;
 /// Number of random bytes that a new key is made from.
 pub const RANDOM_BYTES: usize = 32;
 
-const CHECKSUM_CHARS: usize = 6;
-
 secret!(
     /// A key whose length, alphabet and checksum are valid. Only the database can tell whether it exists.
     ApiKey
@@ -25,9 +23,7 @@ impl ApiKey {
     /// Makes a key from the bytes of a cryptographic random generator.
     #[must_use]
     pub fn from_random(random: [u8; RANDOM_BYTES]) -> Self {
-        let body = format!("{PREFIX}{}", base62(&random));
-        let checksum = checksum(&body);
-        Self(body + &checksum)
+        Self(with_checksum(PREFIX, &random))
     }
 
     /// Reads the key from the values of the `authorization` header. `None` unless there is exactly one value,
@@ -43,12 +39,7 @@ impl ApiKey {
     /// Reads a key; `None` if its length, prefix, alphabet or checksum is wrong.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        if text.len() != KEY_CHARS || !text.starts_with(PREFIX) || !text.is_ascii() {
-            return None;
-        }
-        let (body, claimed) = text.split_at(KEY_CHARS - CHECKSUM_CHARS);
-        let is_alphanumeric = body[PREFIX.len()..].bytes().all(|byte| byte.is_ascii_alphanumeric());
-        (is_alphanumeric && checksum(body) == claimed).then(|| Self(text.to_owned()))
+        has_checksum(text, PREFIX, RANDOM_BYTES).then(|| Self(text.to_owned()))
     }
 
     /// The first characters, by which an owner tells keys apart in a list.
@@ -56,17 +47,6 @@ impl ApiKey {
     pub fn display_prefix(&self) -> &str {
         &self.0[..DISPLAY_PREFIX_CHARS]
     }
-}
-
-/// CRC32 (IEEE) in base62, most significant digit first, padded with `0` to six characters.
-fn checksum(body: &str) -> String {
-    let mut rest = crc32fast::hash(body.as_bytes());
-    let mut digits = [0; CHECKSUM_CHARS];
-    for digit in digits.iter_mut().rev() {
-        *digit = BASE62[(rest % 62) as usize];
-        rest /= 62;
-    }
-    digits.map(char::from).iter().collect()
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ pub mod job;
 pub mod key;
 pub mod length;
 pub mod limits;
+pub mod link;
 pub mod locale;
 pub mod log_line;
 pub mod name;

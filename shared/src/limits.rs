@@ -45,6 +45,14 @@ pub const WAIT_FOR_TIMEOUT_MS_RANGE: RangeInclusive<f64> = 0.0..=10_000.0;
 pub const RENDER_TIMEOUT_MS: u64 = 30_000;
 /// Maximum time for which an edge uses attempts that it has claimed ahead, in seconds.
 pub const MAX_CLAIM_AHEAD_SECONDS: u64 = 30;
+/// Maximum of a link's address in bytes, without scheme and host.
+pub const MAX_LINK_BYTES: usize = 8_000;
+/// Default of the time for which a link's files may be cached, in seconds.
+pub const DEFAULT_LINK_MAX_AGE: u32 = 86_400;
+/// Maximum of it: a year.
+pub const MAX_LINK_MAX_AGE: u32 = 31_536_000;
+/// Default of a link's limit of attempts in a day (UTC).
+pub const DEFAULT_LINK_DAILY_LIMIT: u32 = 1_000;
 /// Maximum of `headerHtml` and of `footerHtml`, also with the variables of a template filled in, in bytes of UTF-8.
 pub const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// Maximum of `css` in bytes of UTF-8.

@@ -1,5 +1,5 @@
-//! Secrets in invite links and session cookies, and what they have in common with API keys and ids: base62 text from random
-//! bytes, a `Debug` that hides the secret, and SHA-256 as the stored form.
+//! Secrets in invite links and session cookies, and what they have in common with API keys, links and ids: base62 text from random
+//! bytes, a checksum, a `Debug` that hides the secret, and SHA-256 as the stored form.
 //!
 //! Invariant: the database stores only [`Token::hash`], so that its content does not let anyone sign in.
 
@@ -11,6 +11,33 @@ pub(crate) const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcde
 /// One base62 character for each byte. The bias of `byte % 62` costs 0.02 bits a character.
 pub(crate) fn base62(random: &[u8]) -> String {
     random.iter().map(|&byte| char::from(BASE62[usize::from(byte) % BASE62.len()])).collect()
+}
+
+const CHECKSUM_CHARS: usize = 6;
+
+/// A prefix, one base62 character for each byte, and the checksum of both.
+pub(crate) fn with_checksum(prefix: &str, random: &[u8]) -> String {
+    let body = format!("{prefix}{}", base62(random));
+    let checksum = checksum(&body);
+    body + &checksum
+}
+
+/// Whether a text has this prefix, this number of base62 characters, and their checksum.
+pub(crate) fn has_checksum(text: &str, prefix: &str, chars: usize) -> bool {
+    let Some((body, claimed)) = text.split_at_checked(prefix.len() + chars) else { return false };
+    let is_alphanumeric = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    body.strip_prefix(prefix).is_some_and(is_alphanumeric) && checksum(body) == claimed
+}
+
+/// CRC32 (IEEE) in base62, most significant digit first, padded with `0` to six characters.
+fn checksum(body: &str) -> String {
+    let mut rest = crc32fast::hash(body.as_bytes());
+    let mut digits = [0; CHECKSUM_CHARS];
+    for digit in digits.iter_mut().rev() {
+        *digit = BASE62[(rest % 62) as usize];
+        rest /= 62;
+    }
+    digits.map(char::from).iter().collect()
 }
 
 /// SHA-256 in lower-case hex.
