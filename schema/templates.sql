@@ -10,6 +10,8 @@ CREATE TABLE templates (
     -- A JSON object of arrays: the names in the markup (`html`), and in each option that has some. The claim refuses a
     -- missing variable before it records the attempt. A template in Jinja has none.
     placeholders TEXT NOT NULL,
+    -- A JSON array: the names that values may have, of placeholders or of a template in Jinja.
+    names TEXT NOT NULL DEFAULT '[]',
     -- A JSON object: of texts by placeholder, of any values for a template in Jinja.
     samples TEXT NOT NULL DEFAULT '{}',
     -- A JSON object by path of objects with `hash`, `size` and, if it is given, `mimeType`.

@@ -3,6 +3,8 @@
 //! Invariant: the parser recurses no deeper than [`MAX_OPERATORS`] and [`MAX_ELIFS`] allow, which 1 MiB of stack suffices for. A
 //! stack that overflows ends the process. Blocks, brackets and parentheses within each other are limited by the parser.
 
+use std::collections::BTreeSet;
+
 use minijinja::{
     machinery::{Token, tokenize},
     syntax::SyntaxConfig,
@@ -17,14 +19,16 @@ const MAX_TOKENS: usize = 100_000;
 /// Maximum of `elif` of one `if`, with those of the blocks around it.
 const MAX_ELIFS: usize = 100;
 
-/// Checks a template without filling it.
+/// Checks a template without filling it. Returns the names of the values that it uses.
 ///
 /// # Errors
 /// The first error of its syntax.
-pub fn check(template: &str) -> Result<(), SyntaxError> {
+pub fn check(template: &str) -> Result<BTreeSet<String>, SyntaxError> {
     limit_tokens(template)?;
     let environment = environment();
-    environment.template_from_str(template).map(|_| ()).map_err(|error| SyntaxError::from(&error))
+    let template = environment.template_from_str(template).map_err(|error| SyntaxError::from(&error))?;
+    let is_function = |name: &str| environment.globals().any(|(global, _)| global == name);
+    Ok(template.undeclared_variables(false).into_iter().filter(|name| !is_function(name)).collect())
 }
 
 /// Counts what the parser would recurse on.

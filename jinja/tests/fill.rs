@@ -185,10 +185,10 @@ fn errors_have_the_line_and_the_expression_as_it_is_written() {
 
 #[test]
 fn bad_syntax_has_its_line() {
-    assert_eq!(
-        check("{% for a in b %}{% if a %}{{ a.b | number(2) }}{% elif c %}{% endif %}{% endfor %}"),
-        Ok(())
+    let names = check(
+        "{% for a in b.x %}{% if a %}{{ a.b | number(2) }}{% elif c %}{% endif %}{{ range(2) }}{% endfor %}",
     );
+    assert_eq!(names.unwrap(), ["b", "c"].map(str::to_owned).into());
     for (template, line) in [
         ("a\nb{{ 1 + }}", 2),
         ("\n\n{% if a %}", 3),

@@ -75,17 +75,17 @@ fn the_parser_is_not_given_what_it_would_recurse_on() {
         assert!(check(&format!("{{% set x = {expression}1 %}}")).is_err(), "{expression:.30}");
     }
     let elifs = |count: usize| format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(count));
-    assert_eq!(check(&elifs(100)), Ok(()));
+    assert!(check(&elifs(100)).is_ok());
     assert!(check(&elifs(101)).is_err());
-    assert_eq!(check(&elifs(60).repeat(100)), Ok(()));
+    assert!(check(&elifs(60).repeat(100)).is_ok());
     assert!(check(&many("{% if a %}")).is_err());
     assert!(check(&many("{% for a in b %}")).is_err());
     assert!(check(&"{{ a }}".repeat(20_000)).is_ok());
     assert!(check(&"{{ a }}".repeat(50_000)).is_err());
     let list: Vec<String> = (0..5000).map(|n| format!("{{\"a\": -{n}, \"b\": [1 + 2]}}")).collect();
-    assert_eq!(check(&format!("{{% set x = [{}] %}}", list.join(", "))), Ok(()));
+    assert_eq!(check(&format!("{{% set x = [{}] %}}", list.join(", "))).map(drop), Ok(()));
     let sum = |count: usize| format!("{{{{ 1{} }}}}", " + 1".repeat(count));
-    assert_eq!(check(&sum(200)), Ok(()));
+    assert_eq!(check(&sum(200)).map(drop), Ok(()));
     assert!(check(&sum(201)).is_err());
 }
 

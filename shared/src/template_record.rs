@@ -30,6 +30,8 @@ pub struct TemplateRecord {
     /// A JSON object: the placeholder names in the markup (`html`), and in each option that has some. A template in Jinja has
     /// none, because its values are not known by name before it is filled.
     pub placeholders: String,
+    /// The names that values may have: of placeholders, or those that a template in Jinja uses.
+    pub names: BTreeSet<String>,
 }
 
 /// Markup that cannot be a template.
@@ -70,13 +72,15 @@ impl TemplateRecord {
             .filter(|(_, names)| !names.is_empty())
             .map(|(field, names)| (field.as_str(), names))
             .collect();
-        if placeholders.values().flatten().collect::<BTreeSet<_>>().len() > limits::MAX_VARIABLES {
+        let names: BTreeSet<String> = placeholders.values().flatten().cloned().collect();
+        if names.len() > limits::MAX_VARIABLES {
             return Err(BadMarkup::Placeholders);
         }
-        Ok(Self { placeholders: serde_json::json!(placeholders).to_string(), ..record })
+        Ok(Self { placeholders: serde_json::json!(placeholders).to_string(), names, ..record })
     }
 
-    /// Makes the columns of a template in Jinja. `check` finds the first error of a text: its line and what is wrong.
+    /// Makes the columns of a template in Jinja. `check` returns the names of the values that a text
+    /// uses, or its first error: the line and what is wrong.
     ///
     /// # Errors
     /// When the markup is empty or has more than [`limits::MAX_HTML_BYTES`] bytes, or when it or an option is not valid.
@@ -84,15 +88,21 @@ impl TemplateRecord {
         name: Name,
         html: &str,
         options: TemplateOptions,
-        check: impl Fn(&str) -> Result<(), (usize, String)>,
+        check: impl Fn(&str) -> Result<BTreeSet<String>, (usize, String)>,
     ) -> Result<Self, BadMarkup> {
-        let record = Self::without_placeholders(name, html, options)?;
+        let mut record = Self::without_placeholders(name, html, options)?;
         let of_options = OPTIONS_WITH_PLACEHOLDERS
             .into_iter()
             .filter_map(|field| Some((Some(field), Cow::Owned(record.options.text(field)?))));
+        let mut names = BTreeSet::new();
         for (field, text) in [(None, Cow::Borrowed(html))].into_iter().chain(of_options) {
-            check(&text).map_err(|(line, message)| BadMarkup::Syntax { field, line, message })?;
+            names.extend(check(&text).map_err(|(line, message)| BadMarkup::Syntax {
+                field,
+                line,
+                message,
+            })?);
         }
+        record.names = names;
         Ok(record)
     }
 
@@ -101,7 +111,8 @@ impl TemplateRecord {
             return Err(BadMarkup::Size);
         }
         let packed_html = template::pack(html);
-        Ok(Self { name, packed_html, language: Language::Jinja, options, placeholders: "{}".to_owned() })
+        let (language, placeholders, names) = (Language::Jinja, "{}".to_owned(), BTreeSet::new());
+        Ok(Self { name, packed_html, language, options, placeholders, names })
     }
 }
 
@@ -115,6 +126,7 @@ mod tests {
         let options = TemplateOptions::parse(br#"{"format":"pdf","headerHtml":"{{ c }}{{ a }}"}"#).unwrap();
         let record = TemplateRecord::new(name.clone(), "{{ b }}{{ a }}", options).unwrap();
         assert_eq!(record.placeholders, r#"{"headerHtml":["c","a"],"html":["b","a"]}"#);
+        assert_eq!(record.names, ["a", "b", "c"].map(str::to_owned).into());
         assert_eq!(template::unpack(&record.packed_html).unwrap(), "{{ b }}{{ a }}");
         for bad in [String::new(), "x".repeat(limits::MAX_HTML_BYTES + 1)] {
             assert_eq!(
@@ -127,7 +139,11 @@ mod tests {
     #[test]
     fn a_template_in_jinja_is_checked_with_its_options() {
         let check = |text: &str| {
-            if text.contains("{{ end") { Err((2, "unexpected end".to_owned())) } else { Ok(()) }
+            if text.contains("{{ end") {
+                Err((2, "unexpected end".to_owned()))
+            } else {
+                Ok(template::placeholders(text).into_iter().collect())
+            }
         };
         let name = || Name::parse("n").unwrap();
         let options = |footer: &str| {
@@ -136,6 +152,7 @@ mod tests {
         };
         let record = TemplateRecord::jinja(name(), "{{ b.c }}{{ a }}", options("{{ x }}"), check).unwrap();
         assert_eq!((record.language, record.placeholders.as_str()), (Language::Jinja, "{}"));
+        assert_eq!(record.names, ["a", "b.c", "x"].map(str::to_owned).into());
         for (html, footer, message) in [
             ("{{ end", "", "Template line 2: unexpected end"),
             ("x", "{{ end", "\"footerHtml\" of the template, line 2: unexpected end"),

@@ -141,14 +141,15 @@ const GET_CONTENT: Scoped = Scoped::new(select_templates!(
 const INSERT: Scoped = Scoped::new(concat!(
     "INSERT INTO templates \
      (account_id, id, name, packed_html, placeholders, options, created_at, updated_at, samples, last_change, saved_by, \
-     language, files) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, coalesce(?8, '{}'), ?9, ?10, ?11, coalesce(?12, '{}') WHERE ",
+     language, files, names) \
+     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, coalesce(?8, '{}'), ?9, ?10, ?11, coalesce(?12, '{}'), ?13 WHERE ",
     has_files!(),
     " RETURNING id"
 ));
 const UPDATE: Scoped = Scoped::new(concat!(
     "UPDATE templates SET name = ?3, packed_html = ?4, placeholders = ?5, options = ?6, updated_at = ?7, \
      samples = coalesce(?8, samples), last_change = ?9, saved_by = ?10, language = ?11, files = coalesce(?12, files), \
-     revision = revision + 1 WHERE account_id = ?1 AND id = ?2 AND revision = coalesce(?13, revision) AND ",
+     names = ?13, revision = revision + 1 WHERE account_id = ?1 AND id = ?2 AND revision = coalesce(?14, revision) AND ",
     has_files!(),
     " RETURNING id"
 ));
@@ -269,7 +270,7 @@ impl<B: Backend> AccountScope<'_, B> {
         files: Option<&TemplateFiles>,
         action: &str,
     ) -> Vec<Value> {
-        let TemplateRecord { name, packed_html, language, options, placeholders } = record;
+        let TemplateRecord { name, packed_html, language, options, placeholders, names } = record;
         let (samples, files) = (samples.map(str::to_owned), files.map(TemplateFiles::as_json));
         let (now, change) = (self.now(), self.change(action));
         let options = options.as_json();
@@ -285,7 +286,8 @@ impl<B: Backend> AccountScope<'_, B> {
             change,
             actor,
             language,
-            files
+            files,
+            json!(names).to_string()
         ]
     }
 
