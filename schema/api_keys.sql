@@ -1,19 +1,35 @@
+-- What attempts are recorded for: API keys, and links.
 CREATE TABLE api_keys (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    -- `temporary` is a key of the dashboard, for one render.
+    kind TEXT NOT NULL DEFAULT 'key' CHECK (kind IN ('key', 'temporary', 'link')),
     name TEXT NOT NULL,
+    -- The first characters of a key, for display; those of a link's id.
     prefix TEXT NOT NULL,
+    -- SHA-256 of the key in lower-case hex. That of a link is its id, which is public: no text has it as its SHA-256, so it is no
+    -- key.
     hash TEXT NOT NULL UNIQUE,
     -- The only template that it may render; NULL if it may render everything.
     template_id TEXT,
-    -- The dashboard's own, for one render. A column `temporary` would be read as the keyword by the SQL parser of the
-    -- libSQL client.
-    is_temporary INTEGER NOT NULL DEFAULT 0,
+    -- Of a link: extensions with commas between them, the seconds for which a file may be cached, and the limit of attempts in a day (UTC);
+    -- NULL is no limit.
+    formats TEXT,
+    max_age INTEGER,
+    daily_limit INTEGER CHECK (daily_limit > 0),
+    -- Of a link: the secret that its addresses are signed with, as it is, because a hash could not verify them; and the one before,
+    -- until a time.
+    secret TEXT,
+    old_secret TEXT,
+    old_secret_until INTEGER,
     created_at INTEGER NOT NULL,
     last_used_at INTEGER,
     expires_at INTEGER,
     disabled_at INTEGER,
-    last_change TEXT
+    last_change TEXT,
+    CHECK (iif(kind = 'link',
+        hash = id AND template_id IS NOT NULL AND formats IS NOT NULL AND max_age IS NOT NULL AND secret IS NOT NULL,
+        length(hash) = 64 AND coalesce(formats, max_age, daily_limit, secret, old_secret) IS NULL))
 ) STRICT;
 
 CREATE INDEX api_keys_by_account ON api_keys (account_id);

@@ -4,6 +4,7 @@ CREATE TABLE attempts (
     -- 63 random bits.
     attempt_id INTEGER NOT NULL,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    -- A key or a link.
     key_id TEXT,
     key_name TEXT,
     request_id TEXT NOT NULL,
@@ -54,9 +55,9 @@ CREATE INDEX attempts_by_request_id ON attempts (account_id, request_id);
 -- quota that would limit their number. Otherwise an INSERT
 --
 -- * deletes the attempt from `running_attempts`;
--- * sets the last use of the key;
+-- * sets the last use of the key or link;
 -- * deletes up to 100 attempts that are older than `retention` says;
--- * if it is a refund, takes the attempt back from `usage`;
+-- * if it is a refund, takes the attempt back from `usage`, and from the day of its link;
 -- * if it counts, adds the attempt to `usage_days` and `usage_parts`, and deletes the account's parts of days before the last
 --   30;
 -- * if it is of a rejected request, deletes up to 100 of these rows beyond the account's newest 5,000;
@@ -98,7 +99,7 @@ BEGIN
     ON CONFLICT (account_id, day) DO UPDATE SET attempts = attempts + 1, failures = failures + excluded.failures;
     INSERT INTO usage_parts (account_id, day, key_id, template_id, attempts, failures)
     VALUES (new.account_id, date(new.at, 'unixepoch'),
-        coalesce((SELECT id FROM api_keys WHERE id = new.key_id AND NOT is_temporary), ''),
+        coalesce((SELECT id FROM api_keys WHERE id = new.key_id AND kind <> 'temporary'), ''),
         coalesce(new.template_id, ''), 1, new.status >= 400)
     ON CONFLICT (account_id, day, key_id, template_id)
         DO UPDATE SET attempts = attempts + 1, failures = failures + excluded.failures;

@@ -8,6 +8,9 @@ CREATE TABLE usage (
     ends_at INTEGER,
     -- The last claim of several attempts, for the trigger in claims_ahead.sql: a JSON object with `id`, `granted` and `ends_at`.
     claim_ahead TEXT,
+    -- The link of the last claim of one, and the day (UTC), for the trigger in links.sql.
+    link_id TEXT,
+    link_day TEXT,
     PRIMARY KEY (account_id, month)
 ) STRICT, WITHOUT ROWID;
 
@@ -54,7 +57,7 @@ CREATE TABLE usage_days (
 CREATE TABLE usage_parts (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     day TEXT NOT NULL,
-    -- Empty for a deleted key or one of the dashboard's own.
+    -- A key or a link; empty for one that was deleted, or a key of the dashboard.
     key_id TEXT NOT NULL,
     -- Empty for no template.
     template_id TEXT NOT NULL,

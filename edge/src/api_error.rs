@@ -57,6 +57,7 @@ api_errors! {
     QuotaExhausted { retry_after: u64 } ("Monthly quota exhausted");
     // Edges may give attempts back that they have claimed ahead.
     QuotaHeld { retry_after: u64 } ("The service is busy, try again shortly");
+    DailyLimitExceeded { retry_after: u64 } ("Daily limit of the link exceeded");
     RateLimitExceeded { retry_after: u64 } ("Limit of requests per minute exceeded");
     ConcurrencyLimitExceeded { retry_after: u64 } ("Limit of concurrent requests exceeded");
     FarmUnreachable ("The renderer is not available");
@@ -95,6 +96,7 @@ impl ApiError {
         match self {
             Self::QuotaExhausted { retry_after }
             | Self::QuotaHeld { retry_after }
+            | Self::DailyLimitExceeded { retry_after }
             | Self::RateLimitExceeded { retry_after }
             | Self::ConcurrencyLimitExceeded { retry_after } => Some(*retry_after),
             Self::Refused { refusal, .. } => refusal.retry_after().map(u64::from),

@@ -11,6 +11,8 @@ use crate::api_error::ApiError;
 /// structured fields (RFC 9651 3.3.1).
 pub const UNLIMITED: u64 = 999_999_999_999_999;
 
+const DAY_SECONDS: u64 = 86_400;
+
 /// A calendar month in UTC, and the current time within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaMonth {
@@ -40,9 +42,15 @@ impl QuotaMonth {
         Self {
             now: unix_seconds,
             name: format!("{year:04}-{:02}", u8::from(month)),
-            seconds: u64::from(days) * 86_400,
+            seconds: u64::from(days) * DAY_SECONDS,
             seconds_left: u64::try_from((next - now).whole_seconds()).unwrap_or(1).max(1),
         }
+    }
+
+    /// Seconds until the next day (UTC) begins, at least 1.
+    #[must_use]
+    pub fn seconds_left_of_day(&self) -> u64 {
+        DAY_SECONDS - self.now % DAY_SECONDS
     }
 }
 
@@ -60,6 +68,8 @@ pub struct Usage {
     pub limits: Option<LimitUsage>,
     /// Seconds after which attempts may have been given back that an edge has claimed ahead; `None` if there are none.
     pub held_seconds: Option<u64>,
+    /// Whether a link has no attempt left of its day.
+    pub is_day_exhausted: bool,
 }
 
 impl Usage {
@@ -77,6 +87,9 @@ impl Usage {
                 Some(seconds) => ApiError::QuotaHeld { retry_after: seconds.max(MIN_RETRY_AFTER) },
                 None => ApiError::QuotaExhausted { retry_after: month.seconds_left },
             });
+        }
+        if self.is_day_exhausted {
+            return Some(ApiError::DailyLimitExceeded { retry_after: month.seconds_left_of_day() });
         }
         let limits = self.limits?;
         if limits.is_minute_exhausted() {
@@ -146,7 +159,7 @@ mod tests {
     fn the_fields_have_the_quota_and_the_remaining_attempts() {
         let month = QuotaMonth::at(1_709_251_199);
         let fields = |attempts, quota| {
-            Usage { attempts, quota, limits: None, held_seconds: None }
+            Usage { attempts, quota, limits: None, held_seconds: None, is_day_exhausted: false }
                 .headers(&month)
                 .map(|(_, value)| value)
         };
@@ -168,7 +181,14 @@ mod tests {
     fn the_fields_have_the_limits_of_the_account() {
         let month = QuotaMonth::at(1_709_251_199);
         let fields = |limits| {
-            Usage { attempts: 3, quota: Some(10), limits: Some(limits), held_seconds: None }.headers(&month)
+            Usage {
+                attempts: 3,
+                quota: Some(10),
+                limits: Some(limits),
+                held_seconds: None,
+                is_day_exhausted: false,
+            }
+            .headers(&month)
         };
         let [(_, policy), (_, state)] = fields(LIMITS);
         let concurrency = ", \"concurrency\";q=5;qu=\"concurrent-requests\"";
@@ -180,18 +200,36 @@ mod tests {
     }
 
     #[test]
+    fn the_limit_of_a_day_ends_with_the_day() {
+        let refusal = |attempts| {
+            let (quota, limits) = (Some(10), Some(LimitUsage { requests: 60, ..LIMITS }));
+            Usage { attempts, quota, limits, held_seconds: None, is_day_exhausted: true }
+                .refusal(&QuotaMonth::at(1_709_164_801))
+        };
+        assert_eq!(refusal(9), Some(ApiError::DailyLimitExceeded { retry_after: 86_399 }));
+        assert_eq!(refusal(10), Some(ApiError::QuotaExhausted { retry_after: 86_399 }));
+    }
+
+    #[test]
     fn the_limit_that_lasts_longest_refuses() {
         let month = QuotaMonth::at(1_709_251_199);
         let refusal = |attempts, requests, running| {
             let limits = Some(LimitUsage { requests, running, ..LIMITS });
-            Usage { attempts, quota: Some(10), limits, held_seconds: None }.refusal(&month)
+            Usage { attempts, quota: Some(10), limits, held_seconds: None, is_day_exhausted: false }
+                .refusal(&month)
         };
         assert_eq!(refusal(9, 59, 4), None);
         let busy = ApiError::ConcurrencyLimitExceeded { retry_after: 1 };
         assert_eq!(refusal(9, 59, 5), Some(busy));
         assert_eq!(refusal(9, 60, 5), Some(ApiError::RateLimitExceeded { retry_after: 42 }));
         assert_eq!(refusal(10, 60, 5), Some(ApiError::QuotaExhausted { retry_after: 1 }));
-        let held = Usage { attempts: 10, quota: Some(10), limits: None, held_seconds: Some(4) };
+        let held = Usage {
+            attempts: 10,
+            quota: Some(10),
+            limits: None,
+            held_seconds: Some(4),
+            is_day_exhausted: false,
+        };
         assert_eq!(held.refusal(&month), Some(ApiError::QuotaHeld { retry_after: 4 }));
         assert_eq!(Usage { attempts: 9, ..held }.refusal(&month), None);
         let none = Usage { attempts: 9, quota: None, ..held };

@@ -31,7 +31,7 @@ use platen_spin::{
     media_type, platform,
 };
 use platen_statements::{
-    attempts::{Claim, ClaimedTemplate, KeyPurpose},
+    attempts::{Claim, ClaimedTemplate, KeyOrLink, KeyPurpose},
     template_files,
 };
 use spin_sdk::wasip3::{
@@ -87,7 +87,7 @@ async fn respond(
     headers: &Fields,
     context: &mut RequestContext,
 ) -> Result<reply::File, Failure> {
-    context.log.endpoint = Some(endpoint);
+    context.log.endpoint = Some(endpoint.name());
 
     // auth
     let key = ApiKey::from_authorization(&headers.get("authorization")).ok_or(ApiError::InvalidKey)?;
@@ -98,7 +98,7 @@ async fn respond(
     }
 
     if !claim::was_valid(&key, context) {
-        authenticate(&key, KeyPurpose::Any, context).await?;
+        authenticate(KeyOrLink::Key(&key), KeyPurpose::Any, context).await?;
     }
 
     // parse
@@ -107,16 +107,17 @@ async fn respond(
         // An invalid key has precedence over an invalid body, and only the database can tell whether a key is still valid.
         Err(failure) => {
             if !context.is_key_checked {
-                authenticate(&key, KeyPurpose::Any, context).await?;
+                authenticate(KeyOrLink::Key(&key), KeyPurpose::Any, context).await?;
             }
-            claim::reject(&key, endpoint, context);
+            claim::reject(KeyOrLink::Key(&key), endpoint.name(), context);
             return Err(failure);
         }
     };
 
     // claim
     let settings = settings.map_err(Failure::internal)?;
-    let claim = claim(&key, endpoint, &request, settings.claim_ahead, context).await?;
+    let caller = KeyOrLink::Key(&key);
+    let claim = claim(caller, endpoint.name(), &request, settings.claim_ahead, context).await?;
 
     // forward
     let file = match forward(settings, request, &claim, context).await {

@@ -18,6 +18,7 @@ const SCHEMA: &str = concat!(
     include_str!("../../schema/usage.sql"),
     include_str!("../../schema/claims_ahead.sql"),
     include_str!("../../schema/attempts.sql"),
+    include_str!("../../schema/links.sql"),
     include_str!("../../schema/users.sql"),
     include_str!("../../schema/invites.sql"),
     include_str!("../../schema/audit.sql"),
@@ -96,7 +97,7 @@ mod tests {
         migrate(&database).await.unwrap();
         for sql in [
             "INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0)",
-            "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at) VALUES ('k', 'a', 'k', 'p', 'h', 0)",
+            "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at) VALUES ('k', 'a', 'k', 'p', printf('%064d', 0), 0)",
         ] {
             database.query(sql, vec![]).await.unwrap();
         }

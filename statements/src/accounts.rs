@@ -120,7 +120,7 @@ const SET_QUOTA: &str = "UPDATE accounts SET quota = ?2, last_change = ?3 WHERE 
 // The time of the first disabling is kept.
 const SET_DISABLED: &str = "UPDATE accounts SET \
     disabled_at = CASE WHEN ?2 THEN coalesce(disabled_at, ?3) END, last_change = ?4 WHERE id = ?1 RETURNING id";
-const CONTENTS: &str = "SELECT (SELECT count(*) FROM api_keys WHERE account_id = ?2 AND NOT is_temporary), \
+const CONTENTS: &str = "SELECT (SELECT count(*) FROM api_keys WHERE account_id = ?2 AND kind = 'key'), \
     (SELECT count(*) FROM templates WHERE account_id = ?2), (SELECT count(*) FROM attempts WHERE account_id = ?2), \
     (SELECT count(*) FROM users WHERE account_id = ?2 AND NOT operator), \
     (SELECT count(*) FROM invites WHERE account_id = ?2 AND used_at IS NULL AND expires_at > ?1)";

@@ -11,6 +11,7 @@ use platen_shared::{
     id::{AccountId, TemplateId},
     job::Variable,
     key::ApiKey,
+    link::LinkId,
     request::{FieldName, TemplateOptions},
     template::{self, DamagedTemplate, Language},
     template_files::TemplateFiles,
@@ -20,15 +21,35 @@ use serde::Serialize;
 use crate::{
     Backend, DataError, Row, Value,
     backend::{FromRow as _, Query as _, record, values},
-    claim_sql::{claim_sql, needed_placeholders, return_seconds},
+    claim_sql::{claim_sql, link_day_allows_claim, needed_placeholders, return_seconds},
     limits::{LimitUsage, RunningAttempt, has_no_limits, limit_usage},
 };
 
-/// A key that a caller presented, and when.
+/// For what attempts are recorded.
+#[derive(Debug, Clone, Copy)]
+pub enum KeyOrLink<'k> {
+    /// The key that a caller presented.
+    Key(&'k ApiKey),
+    /// The link of an address with a good signature.
+    Link(&'k LinkId),
+}
+
+impl KeyOrLink<'_> {
+    /// What its row has as `hash`: of a link the id, which is no hash of a key.
+    #[must_use]
+    pub fn hash(self) -> String {
+        match self {
+            Self::Key(key) => key.hash(),
+            Self::Link(link) => link.to_string(),
+        }
+    }
+}
+
+/// A key or a link, and when it was presented.
 #[derive(Debug, Clone, Copy)]
 pub struct PresentedKey<'k> {
-    /// The key.
-    pub key: &'k ApiKey,
+    /// The key or link.
+    pub caller: KeyOrLink<'k>,
     /// The month that is charged, `YYYY-MM` (UTC).
     pub month: &'k str,
     /// Whole seconds since 1970 (UTC).
@@ -140,6 +161,8 @@ record! {
         pub limits: Option<LimitUsage>,
         /// Where all attempts are used, the seconds until some of those end that edges have claimed ahead and may give back.
         pub held_seconds: Option<u64>,
+        /// Whether it is a link that has no attempt left of its day.
+        pub is_day_exhausted: bool,
     }
 }
 
@@ -148,11 +171,11 @@ record! {
 pub struct Attempt {
     /// See [`attempt_id`]. With [`at`](Self::at), it tells one attempt from every other.
     pub id: i64,
-    /// [`ApiKey::hash`] of the key.
+    /// [`KeyOrLink::hash`] of the key or link.
     pub key_hash: String,
-    /// The key's account.
+    /// The account of the key or link.
     pub account_id: AccountId,
-    /// `render` or `template`
+    /// `render`, `template` or `link`
     pub endpoint: &'static str,
     /// Extension of the requested format; empty for a body that could not be read.
     pub format: &'static str,
@@ -196,6 +219,7 @@ pub struct Attempt {
 
 const CLAIM: &str = claim_sql!(none, one);
 const CLAIM_WITH_TEMPLATE: &str = claim_sql!(template, one);
+const CLAIM_OF_LINK: &str = claim_sql!(template, of_link);
 const KEY_STATUS: &str = concat!(
     "SELECT a.id, coalesce(u.attempts, 0), a.quota, (SELECT (SELECT json_group_array(DISTINCT p.value)",
     needed_placeholders!("?6", "?7"),
@@ -208,7 +232,9 @@ const KEY_STATUS: &str = concat!(
     return_seconds!(),
     ") FROM claims_ahead c \
      WHERE c.account_id = a.id AND c.month = ?2 AND c.ends_at > unixepoch() AND c.granted > 1 AND c.returned IS NULL), \
-     NULL) FROM api_keys k JOIN accounts a ON a.id = k.account_id \
+     NULL), NOT (",
+    link_day_allows_claim!(),
+    ") FROM api_keys k JOIN accounts a ON a.id = k.account_id \
      LEFT JOIN usage u ON u.account_id = a.id AND u.month = ?2 \
      WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
      AND (k.expires_at IS NULL OR k.expires_at > ?3) \
@@ -230,7 +256,7 @@ const LOG: &str = "INSERT INTO attempts (attempt_id, account_id, key_id, key_nam
     WHERE true ON CONFLICT (at, attempt_id) DO NOTHING";
 
 /// Records an attempt, at a template or at the caller's own markup or URL;
-/// `None` if the key, the template, its variables, the quota or a limit forbids it.
+/// `None` if the key or link, the template, its variables, the quota or a limit forbids it. A link has a template.
 pub fn claim<B: Backend>(
     backend: B,
     key: PresentedKey<'_>,
@@ -239,7 +265,11 @@ pub fn claim<B: Backend>(
 ) -> impl Future<Output = Result<Option<Claim>, B::Error>> + use<B> {
     let (month, values) = (key.month.to_owned(), claim_values(key, attempt, template));
     let has_template = template.is_some();
-    let sql = if has_template { CLAIM_WITH_TEMPLATE } else { CLAIM };
+    let sql = match (key.caller, has_template) {
+        (KeyOrLink::Key(_), false) => CLAIM,
+        (KeyOrLink::Key(_), true) => CLAIM_WITH_TEMPLATE,
+        (KeyOrLink::Link(_), _) => CLAIM_OF_LINK,
+    };
     async move {
         let row = backend.change(sql, &values).await?.into_iter().next();
         Ok(row.map(|mut row| Claim::from_row(&mut row, month, has_template)).transpose()?)
@@ -291,6 +321,6 @@ pub async fn log<B: Backend>(backend: &B, attempts: &[Attempt]) -> Result<(), B:
 
 impl PresentedKey<'_> {
     fn values(self) -> Vec<Value> {
-        values![self.key.hash(), self.month, self.now]
+        values![self.caller.hash(), self.month, self.now]
     }
 }

@@ -1,6 +1,9 @@
 //! What the statements need of a platform, and values and rows with typed columns.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use platen_shared::{
     id::{AccountId, InviteId, KeyId, SessionId, TemplateId, UserId},
@@ -230,7 +233,7 @@ macro_rules! json_columns {
         }
     })* };
 }
-json_columns!(Vec<String>, TemplateFiles);
+json_columns!(Vec<String>, BTreeMap<String, Vec<String>>, BTreeSet<String>, TemplateFiles);
 
 impl FromValue for ContentHash {
     fn from_value(value: Value) -> Option<Self> {

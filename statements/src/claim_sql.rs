@@ -1,4 +1,4 @@
-//! The SQL of a claim: of one attempt or of several, with a template or without one.
+//! The SQL of a claim: of one attempt, of one of a link, or of several; with a template or without one.
 //!
 //! SQLite evaluates the upsert's `WHERE` and those of the `SELECT` under the write lock, so concurrent attempts never exceed the
 //! quota and the limits.
@@ -11,6 +11,7 @@ macro_rules! claim_sql {
         concat!(
             "INSERT INTO usage (account_id, month, attempts, attempt_id, ends_at",
             $crate::claim_sql::ahead!($attempts, ", claim_ahead"),
+            $crate::claim_sql::of_link!($attempts, ", link_id, link_day"),
             ") SELECT a.id, ?2, ",
             $crate::claim_sql::granted!($attempts),
             ", iif(",
@@ -24,12 +25,14 @@ macro_rules! claim_sql {
                 $crate::claim_sql::granted!(ahead),
                 ")"
             ),
+            $crate::claim_sql::of_link!($attempts, ", k.id, ", $crate::claim_sql::link_day!()),
             " FROM api_keys k JOIN accounts a ON a.id = k.account_id ",
             $crate::claim_sql::of_template!($template, "JOIN templates t ON t.account_id = a.id AND t.id = ?6 "),
             "WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
              AND (k.expires_at IS NULL OR k.expires_at > ?3) \
              AND (a.quota IS NULL OR a.quota > 0) ",
             $crate::limits::limits_allow_claim!(),
+            $crate::claim_sql::of_link!($attempts, "AND ", $crate::claim_sql::link_day_allows_claim!(), " "),
             "AND (k.template_id IS NULL",
             $crate::claim_sql::of_template!(
                 $template,
@@ -47,6 +50,10 @@ macro_rules! claim_sql {
             " ON CONFLICT (account_id, month) DO UPDATE SET attempts = attempts + excluded.attempts, \
              attempt_id = excluded.attempt_id, ends_at = excluded.ends_at",
             $crate::claim_sql::ahead!($attempts, ", claim_ahead = excluded.claim_ahead"),
+            $crate::claim_sql::of_link!(
+                $attempts,
+                ", link_id = excluded.link_id, link_day = excluded.link_day"
+            ),
             " WHERE attempts + excluded.attempts \
              <= coalesce((SELECT quota FROM accounts WHERE id = account_id), 9223372036854775807) \
              RETURNING account_id, attempts, (SELECT quota FROM accounts WHERE id = account_id), \
@@ -72,14 +79,46 @@ pub(crate) use claim_sql;
 
 /// A part of a claim of several attempts.
 macro_rules! ahead {
-    (one, $($part:tt)*) => {
-        ""
-    };
     (ahead, $($part:tt)*) => {
         concat!($($part)*)
     };
+    ($other:ident, $($part:tt)*) => {
+        ""
+    };
 }
 pub(crate) use ahead;
+
+/// A part of a claim of one attempt of a link.
+macro_rules! of_link {
+    (of_link, $($part:tt)*) => {
+        concat!($($part)*)
+    };
+    ($other:ident, $($part:tt)*) => {
+        ""
+    };
+}
+pub(crate) use of_link;
+
+/// The day (UTC) of a claim at the time `?3`, which a refund finds again in the time of its row.
+macro_rules! link_day {
+    () => {
+        "date(?3, 'unixepoch')"
+    };
+}
+pub(crate) use link_day;
+
+/// Whether the limit of the day of the link `k` allows an attempt. A key has none.
+macro_rules! link_day_allows_claim {
+    () => {
+        concat!(
+            "(k.daily_limit IS NULL OR k.daily_limit > coalesce((SELECT d.attempts FROM link_days d \
+             WHERE d.link_id = k.id AND d.day = ",
+            $crate::claim_sql::link_day!(),
+            "), 0))"
+        )
+    };
+}
+pub(crate) use link_day_allows_claim;
 
 /// A part of a claim with a template.
 macro_rules! of_template {
@@ -98,9 +137,12 @@ macro_rules! granted {
     (one) => {
         "1"
     };
+    (of_link) => {
+        "1"
+    };
     (ahead) => {
         concat!(
-            "iif(k.is_temporary OR NOT (",
+            "iif(k.kind = 'temporary' OR NOT (",
             $crate::limits::has_no_limits!(),
             "), 1, iif(a.quota IS NULL, ?11, max(1, min(?11, (a.quota - coalesce((SELECT u.attempts FROM usage u \
              WHERE u.account_id = a.id AND u.month = ?2), 0)) / 100 - (SELECT coalesce(sum(c.granted), 0) \

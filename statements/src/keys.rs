@@ -1,7 +1,7 @@
 //! API keys.
 //!
 //! Invariant: a key's hash and first characters are stored, never the key. Temporary keys, which the dashboard
-//! makes for one render, are neither listed nor changed.
+//! makes for one render, are neither listed nor changed; nor are links, which the same table has ([`links`](crate::links)).
 
 use platen_shared::{
     id::{AccountId, KeyId, TemplateId},
@@ -72,15 +72,15 @@ macro_rules! select_keys {
     ($rest:literal) => {
         concat!(
             "SELECT k.id, account_id, a.name, k.name, prefix, k.disabled_at IS NOT NULL, k.created_at, \
-             last_used_at, expires_at FROM api_keys k JOIN accounts a ON a.id = account_id WHERE NOT is_temporary ",
+             last_used_at, expires_at FROM api_keys k JOIN accounts a ON a.id = account_id WHERE kind = 'key' ",
             $rest
         )
     };
 }
 
 const EVERY: &str = select_keys!("ORDER BY k.rowid");
-const OWNER: &str = "SELECT account_id FROM api_keys WHERE id = ?1 AND NOT is_temporary";
-const OWNER_BY_HASH: &str = "SELECT account_id FROM api_keys WHERE hash = ?1 AND NOT is_temporary";
+const OWNER: &str = "SELECT account_id FROM api_keys WHERE id = ?1 AND kind = 'key'";
+const OWNER_BY_HASH: &str = "SELECT account_id FROM api_keys WHERE hash = ?1 AND kind = 'key'";
 const LIST: Scoped = Scoped::new(select_keys!("AND account_id = ?1 ORDER BY k.rowid DESC"));
 const GET: Scoped = Scoped::new(select_keys!("AND account_id = ?1 AND k.id = ?2"));
 const CREATE: Scoped = Scoped::new(
@@ -91,30 +91,30 @@ const CREATE: Scoped = Scoped::new(
 const ROLL: Scoped = Scoped::new(
     "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, last_change, expires_at) \
      SELECT ?1, ?2, name, ?3, ?4, ?5, ?6, ?5 + expires_at - created_at FROM api_keys \
-     WHERE account_id = ?1 AND id = ?7 AND NOT is_temporary RETURNING id",
+     WHERE account_id = ?1 AND id = ?7 AND kind = 'key' RETURNING id",
 );
 const RENAME: Scoped = Scoped::new(
-    "UPDATE api_keys SET name = ?3, last_change = ?4 WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
+    "UPDATE api_keys SET name = ?3, last_change = ?4 WHERE account_id = ?1 AND id = ?2 AND kind = 'key' RETURNING id",
 );
 const SET_EXPIRY: Scoped = Scoped::new(
     "UPDATE api_keys SET expires_at = ?3, last_change = ?4 \
-     WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
+     WHERE account_id = ?1 AND id = ?2 AND kind = 'key' RETURNING id",
 );
 // The time of the first disabling is kept.
 const SET_DISABLED: Scoped = Scoped::new(
     "UPDATE api_keys SET disabled_at = CASE WHEN ?3 THEN coalesce(disabled_at, ?4) END, last_change = ?5 \
-     WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
+     WHERE account_id = ?1 AND id = ?2 AND kind = 'key' RETURNING id",
 );
 const DELETE: Scoped = Scoped::new(
-    "UPDATE api_keys SET last_change = ?3 WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
+    "UPDATE api_keys SET last_change = ?3 WHERE account_id = ?1 AND id = ?2 AND kind = 'key' RETURNING id",
 );
 const CREATE_TEMPORARY: Scoped = Scoped::new(
-    "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, expires_at, template_id, is_temporary) \
-     SELECT ?1, ?2, 'Render button', ?3, ?4, ?5, ?6, ?7, 1 \
+    "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, expires_at, template_id, kind) \
+     SELECT ?1, ?2, 'Render button', ?3, ?4, ?5, ?6, ?7, 'temporary' \
      WHERE ?7 IS NULL OR EXISTS (SELECT 1 FROM templates WHERE account_id = ?1 AND id = ?7) RETURNING id",
 );
 const DELETE_EXPIRED: Scoped = Scoped::new(
-    "DELETE FROM api_keys WHERE account_id = ?1 AND is_temporary AND expires_at <= ?2 RETURNING id",
+    "DELETE FROM api_keys WHERE account_id = ?1 AND kind = 'temporary' AND expires_at <= ?2 RETURNING id",
 );
 
 impl<B: Backend> Operator<'_, B> {

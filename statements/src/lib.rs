@@ -19,6 +19,7 @@ mod current_user;
 pub mod invites;
 pub mod keys;
 pub mod limits;
+pub mod links;
 pub mod members;
 mod outage;
 pub mod requests;

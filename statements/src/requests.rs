@@ -23,9 +23,9 @@ record! {
         /// The name of the request's field that is the cause.
         pub field: Option<String>,
         pub request_id: String,
-        /// The key's name at that time; `None` if the key was deleted before the row was written.
+        /// The name of the key or link at that time; `None` if it was deleted before the row was written.
         pub key_name: Option<String>,
-        /// The key, if the account still has it and it is not one of the dashboard.
+        /// The key or link, if the account still has it and it is not a key of the dashboard.
         pub key_id: Option<String>,
         pub template_id: Option<String>,
         /// The template's name; `None` if there is no such template any more.
@@ -64,7 +64,7 @@ pub struct RequestFilter {
     pub until: i64,
     /// Those with such a status.
     pub status: StatusFilter,
-    /// Those of the key with this id.
+    /// Those of the key or link with this id.
     pub key: Option<String>,
     /// Those of the template with this id.
     pub template: Option<String>,
@@ -104,7 +104,7 @@ macro_rules! select_requests {
     ($($from:tt)*) => {
         concat!(
             "SELECT id, at, status, counted, code, field, request_id, key_name, \
-             (SELECT k.id FROM api_keys k WHERE k.id = key_id AND k.account_id = ?1 AND NOT k.is_temporary), \
+             (SELECT k.id FROM api_keys k WHERE k.id = key_id AND k.account_id = ?1 AND k.kind <> 'temporary'), \
              template_id, (SELECT t.name FROM templates t WHERE t.id = template_id AND t.account_id = ?1), template_version, \
              host, endpoint, format, ms, queued_ms, render_ms, bytes, page_errors, failed_requests, page_host \
              FROM attempts ",

@@ -19,11 +19,11 @@ record! {
 }
 
 record! {
-    /// Counted attempts of a key or a template.
+    /// Counted attempts of a key, a link or a template.
     pub struct PartUsage {
-        /// The id; empty for deleted keys and those of the dashboard, or for attempts without a template.
+        /// The id; empty for deleted keys and links and keys of the dashboard, or for attempts without a template.
         pub id: String,
-        /// The name; `None` if there is no such key or template any more.
+        /// The name; `None` if there is no such key, link or template any more.
         pub name: Option<String>,
         pub attempts: u64,
         /// Counted attempts with a status of 400 or more.
@@ -69,7 +69,7 @@ const DAYS_OF_KEY: Scoped = Scoped::new(
 );
 
 const FIRST_STEPS: Scoped = Scoped::new(
-    "SELECT EXISTS (SELECT 1 FROM api_keys WHERE account_id = ?1 AND NOT is_temporary), \
+    "SELECT EXISTS (SELECT 1 FROM api_keys WHERE account_id = ?1 AND kind = 'key'), \
      EXISTS (SELECT 1 FROM usage_days WHERE account_id = ?1 AND attempts > failures), \
      EXISTS (SELECT 1 FROM templates WHERE account_id = ?1), \
      EXISTS (SELECT 1 FROM users WHERE account_id = ?1 LIMIT 1 OFFSET 1) \
@@ -95,7 +95,7 @@ impl<B: Backend> AccountScope<'_, B> {
         self.all(DAYS, values![since]).await
     }
 
-    /// The attempts of each key since the day (UTC) of this time, the most first.
+    /// The attempts of each key and link since the day (UTC) of this time, the most first.
     pub async fn usage_by_key(&self, since: i64) -> Result<Vec<PartUsage>, B::Error> {
         self.all(BY_KEY, values![since]).await
     }
@@ -105,7 +105,7 @@ impl<B: Backend> AccountScope<'_, B> {
         self.all(BY_TEMPLATE, values![since, max]).await
     }
 
-    /// The days with attempts of a key since the day (UTC) of this time, in no order.
+    /// The days with attempts of a key or link since the day (UTC) of this time, in no order.
     pub async fn days_of_key(&self, id: &str, since: i64) -> Result<Vec<DayUsage>, B::Error> {
         self.all(DAYS_OF_KEY, values![id, since]).await
     }

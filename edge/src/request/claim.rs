@@ -10,7 +10,6 @@ use std::{
 
 use futures::future::{Either, select};
 use platen_shared::{
-    endpoint::Endpoint,
     format::OutputFormat,
     id::AccountId,
     job::Source,
@@ -20,7 +19,7 @@ use platen_shared::{
 };
 use platen_spin::{database::Database, platform};
 use platen_statements::{
-    attempts::{self, Attempt, Claim, KeyPurpose, KeyStatus, PresentedKey, RequestedTemplate},
+    attempts::{self, Attempt, Claim, KeyOrLink, KeyPurpose, KeyStatus, PresentedKey, RequestedTemplate},
     limits::RunningAttempt,
 };
 use spin_sdk::time::sleep;
@@ -44,27 +43,28 @@ thread_local! {
     static RECENT_KEYS: RefCell<RecentKeys> = RefCell::default();
 }
 
-fn presented<'k>(key: &'k ApiKey, month: &'k QuotaMonth) -> PresentedKey<'k> {
-    PresentedKey { key, month: &month.name, now: month.now }
+fn presented<'k>(caller: KeyOrLink<'k>, month: &'k QuotaMonth) -> PresentedKey<'k> {
+    PresentedKey { caller, month: &month.name, now: month.now }
 }
 
-/// Looks the key up in the database without recording an attempt.
+/// Looks the key or link up in the database without recording an attempt.
 pub(super) async fn authenticate(
-    key: &ApiKey,
+    caller: KeyOrLink<'_>,
     purpose: KeyPurpose<'_>,
     context: &mut RequestContext,
 ) -> Result<KeyStatus, Failure> {
     context.is_key_checked = true;
-    let found = attempts::key_status(&Database, presented(key, &context.month), purpose);
+    let found = attempts::key_status(&Database, presented(caller, &context.month), purpose);
     let timeout = context.deadline.answer_time_left(Instant::now());
     let found = platform::timeout(timeout, found).await.ok_or_else(no_answer)?;
-    let (found, hash, now) = (found.map_err(|error| Failure::database(&error))?, key.hash(), Instant::now());
+    let (found, hash, now) =
+        (found.map_err(|error| Failure::database(&error))?, caller.hash(), Instant::now());
     let Some(found) = found else {
         RECENT_KEYS.with_borrow_mut(|keys| keys.set_invalid(&hash));
         return Err(ApiError::InvalidKey.into());
     };
-    let KeyStatus { attempts, quota, limits, held_seconds, .. } = found;
-    let usage = Usage { attempts, quota, limits, held_seconds };
+    let KeyStatus { attempts, quota, limits, held_seconds, is_day_exhausted, .. } = found;
+    let usage = Usage { attempts, quota, limits, held_seconds, is_day_exhausted };
     RECENT_KEYS.with_borrow_mut(|keys| {
         keys.set_valid(&hash, now);
         if usage.refusal(&context.month).is_some() {
@@ -92,8 +92,8 @@ pub(super) fn too_late() -> Failure {
 
 /// Records the attempt, or finds the reason why it is refused.
 pub(super) async fn claim(
-    key: &ApiKey,
-    endpoint: Endpoint,
+    caller: KeyOrLink<'_>,
+    endpoint: &'static str,
     request: &RenderRequest,
     claim_ahead: u64,
     context: &mut RequestContext,
@@ -109,8 +109,8 @@ pub(super) async fn claim(
             format: request.format(),
         }),
     };
-    let attempt = attempt(key, endpoint, Some(request), context);
-    let claimant = Claimant { key, request, template };
+    let attempt = attempt(caller, endpoint, Some(request), context);
+    let claimant = Claimant { caller, request, template };
     let now = Instant::now();
     if context.deadline.is_too_close(now) {
         return Err(claimant.refuse_late(attempt, context).await);
@@ -158,9 +158,9 @@ fn refusal(context: &RequestContext) -> Option<ApiError> {
     context.usage.and_then(|usage| usage.refusal(&context.month))
 }
 
-/// A key, and what it claims an attempt for.
+/// A key or link, and what it claims an attempt for.
 struct Claimant<'r> {
-    key: &'r ApiKey,
+    caller: KeyOrLink<'r>,
     request: &'r RenderRequest,
     template: Option<RequestedTemplate<'r>>,
 }
@@ -178,7 +178,7 @@ impl<'r> Claimant<'r> {
         context: &mut RequestContext,
     ) -> Result<Option<Claim>, Failure> {
         let running = running_attempt(attempt, context);
-        let presented = presented(self.key, &context.month);
+        let presented = presented(self.caller, &context.month);
         let (claim, first): (Pin<Box<dyn Future<Output = _>>>, _) = match ahead
             .map(|ahead| (ahead.want(), ahead))
         {
@@ -224,7 +224,7 @@ impl<'r> Claimant<'r> {
         if let Some(attempts) = next {
             let running = running_attempt(attempt, context);
             let renewed =
-                ahead.claim(presented(self.key, &context.month), running, self.template, (attempts, 2));
+                ahead.claim(presented(self.caller, &context.month), running, self.template, (attempts, 2));
             context.after_response = Some(Box::pin(async {
                 if let Ok(Some(granted)) = renewed.await {
                     granted.keep_all().await;
@@ -237,7 +237,7 @@ impl<'r> Claimant<'r> {
 
     /// Looks up the key, its usage and the template, and checks the template's variables.
     async fn look_up(&self, attempt: &Attempt, context: &mut RequestContext) -> Result<(), Failure> {
-        let found = authenticate(self.key, self.purpose(), context).await?;
+        let found = authenticate(self.caller, self.purpose(), context).await?;
         if self.template.is_none() {
             return Ok(());
         }
@@ -253,7 +253,7 @@ impl<'r> Claimant<'r> {
 
     /// The failure of a request that comes too late to be claimed, or of its key.
     async fn refuse_late(&self, mut attempt: Attempt, context: &mut RequestContext) -> Failure {
-        let found = match authenticate(self.key, self.purpose(), context).await {
+        let found = match authenticate(self.caller, self.purpose(), context).await {
             Ok(found) => found,
             Err(failure) => return failure,
         };
@@ -265,15 +265,18 @@ impl<'r> Claimant<'r> {
     }
 }
 
-/// Prepares the row of a request whose body is invalid, if its key is valid.
-pub(super) fn reject(key: &ApiKey, endpoint: Endpoint, context: &mut RequestContext) {
-    set_rejected(attempt(key, endpoint, None, context), context);
+/// Prepares the row of a request whose body, or the address of a link, is invalid, if its account is known.
+pub(super) fn reject(caller: KeyOrLink<'_>, endpoint: &'static str, context: &mut RequestContext) {
+    set_rejected(attempt(caller, endpoint, None, context), context);
 }
 
 /// Prepares the row of an attempt that was recorded.
 fn set_recorded(claim: &Claim, attempt: &Attempt, context: &mut RequestContext) {
     let Claim { attempts, quota, limits, .. } = *claim;
-    context.authenticated(&claim.account, Usage { attempts, quota, limits, held_seconds: None });
+    context.authenticated(
+        &claim.account,
+        Usage { attempts, quota, limits, held_seconds: None, is_day_exhausted: false },
+    );
     let account_id = claim.account.clone();
     let template_version = claim.template.as_ref().map(|template| template.version);
     context.attempt = Some(Attempt { account_id, counted: true, template_version, ..attempt.clone() });
@@ -288,8 +291,8 @@ fn set_rejected(attempt: Attempt, context: &mut RequestContext) {
 
 /// The row of a request, without its account.
 fn attempt(
-    key: &ApiKey,
-    endpoint: Endpoint,
+    caller: KeyOrLink<'_>,
+    endpoint: &'static str,
     request: Option<&RenderRequest>,
     context: &RequestContext,
 ) -> Attempt {
@@ -300,9 +303,9 @@ fn attempt(
     };
     Attempt {
         id: attempts::attempt_id(platform::random()),
-        key_hash: key.hash(),
+        key_hash: caller.hash(),
         account_id: AccountId::from_text(""),
-        endpoint: endpoint.name(),
+        endpoint,
         format: request.and_then(RenderRequest::format).map_or("", OutputFormat::extension),
         status: 500,
         counted: false,

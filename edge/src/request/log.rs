@@ -8,7 +8,6 @@ use std::{
 };
 
 use platen_shared::{
-    endpoint::Endpoint,
     id::AccountId,
     log_line::{LogLevel, LogLine},
 };
@@ -21,7 +20,7 @@ use crate::api_error::ApiError;
 /// The optional fields of the access log line.
 #[derive(Default)]
 pub(super) struct AccessLog {
-    pub(super) endpoint: Option<Endpoint>,
+    pub(super) endpoint: Option<&'static str>,
     pub(super) account: Option<AccountId>,
     /// Time from sending the job to the head of the farm's response.
     pub(super) farm_elapsed: Option<Duration>,
@@ -48,7 +47,7 @@ impl AccessLog {
             level: if self.cause.is_some() { LogLevel::Warn } else { LogLevel::Info },
             message: "request".to_owned(),
             request_id: Some(request_id.to_owned()),
-            endpoint: Some(self.endpoint.map_or("none", Endpoint::name).to_owned()),
+            endpoint: Some(self.endpoint.unwrap_or("none").to_owned()),
             account: self.account.as_ref().map(ToString::to_string),
             status: Some(status),
             ms: milliseconds(elapsed),

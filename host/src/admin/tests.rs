@@ -7,7 +7,7 @@ use platen_shared::{
     template_record::TemplateRecord,
 };
 use platen_statements::{
-    attempts::{self, Attempt, Claim, KeyPurpose, PresentedKey},
+    attempts::{self, Attempt, Claim, KeyOrLink, KeyPurpose, PresentedKey},
     audit::AuditFilter,
     invites::InviteTarget,
     limits::RunningAttempt,
@@ -23,14 +23,14 @@ use crate::{
     migrate::migrate,
 };
 
-struct Fixture {
+pub(super) struct Fixture {
     _directory: tempfile::TempDir,
-    database: Database,
-    store: Store<CommandBackend>,
+    pub(super) database: Database,
+    pub(super) store: Store<CommandBackend>,
 }
 
 impl Fixture {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let location = Location::in_data(directory.path());
         let database = Database::open(&location, None, Purpose::Migrate).await.unwrap();
@@ -39,11 +39,11 @@ impl Fixture {
         Self { _directory: directory, database, store }
     }
 
-    fn backend(&self) -> CommandBackend {
+    pub(super) fn backend(&self) -> CommandBackend {
         CommandBackend(self.database.clone())
     }
 
-    async fn account(&self) -> AccountId {
+    pub(super) async fn account(&self) -> AccountId {
         let name = Name::parse("acme").unwrap();
         self.store.command_line().create_account(&name, None).await.unwrap().unwrap()
     }
@@ -106,14 +106,14 @@ async fn a_new_link_keeps_the_rights_and_ends_the_sessions() {
 }
 
 /// An account with a key, on whose attempts statements are tried.
-struct Attempts {
-    fixture: Fixture,
-    account: AccountId,
+pub(super) struct Attempts {
+    pub(super) fixture: Fixture,
+    pub(super) account: AccountId,
     key: ApiKey,
 }
 
 impl Attempts {
-    async fn new(quota: u32) -> Self {
+    pub(super) async fn new(quota: u32) -> Self {
         let fixture = Fixture::new().await;
         let operator = fixture.store.command_line();
         let account = fixture.account().await;
@@ -124,7 +124,7 @@ impl Attempts {
     }
 
     fn presented(&self) -> PresentedKey<'_> {
-        PresentedKey { key: &self.key, month: "1970-01", now: 1_000_000 }
+        PresentedKey { caller: KeyOrLink::Key(&self.key), month: "1970-01", now: 1_000_000 }
     }
 
     async fn claim(&self) -> Option<Claim> {
@@ -138,7 +138,7 @@ impl Attempts {
         status.unwrap().unwrap().attempts
     }
 
-    async fn log(&self, rows: &[Attempt]) {
+    pub(super) async fn log(&self, rows: &[Attempt]) {
         attempts::log(&self.fixture.backend(), rows).await.unwrap();
     }
 
@@ -179,7 +179,7 @@ impl Attempts {
         }
     }
 
-    fn refund(&self, id: i64, at: u64) -> Attempt {
+    pub(super) fn refund(&self, id: i64, at: u64) -> Attempt {
         let (refunded_month, code) = (Some("1970-01".to_owned()), Some("queue_full"));
         Attempt { status: 503, counted: false, refunded_month, code, at, ..self.row(id) }
     }

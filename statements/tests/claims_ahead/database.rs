@@ -12,6 +12,7 @@ const SCHEMA: &str = concat!(
     include_str!("../../../schema/usage.sql"),
     include_str!("../../../schema/claims_ahead.sql"),
     include_str!("../../../schema/attempts.sql"),
+    include_str!("../../../schema/links.sql"),
     include_str!("../../../schema/users.sql"),
     include_str!("../../../schema/invites.sql"),
     include_str!("../../../schema/audit.sql"),

@@ -8,7 +8,7 @@ use platen_shared::{
 };
 use platen_statements::{
     Backend as _, Value,
-    attempts::{self, Attempt, PresentedKey},
+    attempts::{self, Attempt, KeyOrLink, PresentedKey},
     claims_ahead::{self, CLOSING, Terms, left_after_closing, left_after_taking},
     limits::RunningAttempt,
 };
@@ -102,7 +102,7 @@ impl<'d> History<'d> {
     }
 
     fn presented(&self) -> PresentedKey<'_> {
-        PresentedKey { key: &self.key, month: MONTH, now: 1 }
+        PresentedKey { caller: KeyOrLink::Key(&self.key), month: MONTH, now: 1 }
     }
 
     /// The attempts that one statement may count, which replaces a claim.
