@@ -74,4 +74,6 @@ impl Backend for CommandBackend {
 }
 
 #[cfg(test)]
+mod link_tests;
+#[cfg(test)]
 mod tests;
