@@ -46,6 +46,7 @@ macro_rules! api_errors {
 // Name, public message.
 api_errors! {
     NotFound ("Not found");
+    LinkNotFound ("Link not found");
     MethodNotAllowed { allowed: &'static str } ("Method not allowed");
     // Callers do not learn which rule the key breaks.
     InvalidKey ("Invalid API key");
@@ -54,6 +55,9 @@ api_errors! {
     BodyTooLarge ("The body must be at most {} bytes", limits::MAX_BODY_BYTES);
     BodyIncomplete ("The body could not be read to its end");
     TemplateNotFound ("Template not found");
+    InvalidSignature ("The signature of the link is wrong");
+    InvalidAddress ("The address of the link is not valid");
+    UnknownParameter ("The template does not have one of the values");
     QuotaExhausted { retry_after: u64 } ("Monthly quota exhausted");
     // Edges may give attempts back that they have claimed ahead.
     QuotaHeld { retry_after: u64 } ("The service is busy, try again shortly");
@@ -136,9 +140,19 @@ impl ApiError {
     /// The body of the response: a JSON object of `error`, `code` and, if one field is the cause, `field`.
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
-        let mut body = Map::from_iter([("error".to_owned(), self.to_string().into())]);
+        self.body_of(&self.to_string(), self.field())
+    }
+
+    /// The body of the response to an address of a link, which all the world may read: no names, and the sentence of the reason.
+    #[must_use]
+    pub fn body_of_link(&self) -> Vec<u8> {
+        self.body_of(self.reason().sentence(), None)
+    }
+
+    fn body_of(&self, message: &str, field: Option<String>) -> Vec<u8> {
+        let mut body = Map::from_iter([("error".to_owned(), message.into())]);
         body.extend(self.reason().error_code().map(|code| ("code".to_owned(), code.as_str().into())));
-        body.extend(self.field().map(|field| ("field".to_owned(), field.into())));
+        body.extend(field.map(|field| ("field".to_owned(), field.into())));
         Value::Object(body).to_string().into_bytes()
     }
 }

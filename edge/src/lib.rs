@@ -9,6 +9,7 @@ pub mod api_error;
 pub mod deadline;
 pub mod quota;
 pub mod recent_keys;
+pub mod recent_links;
 pub mod renewal;
 pub mod row_buffer;
 pub mod trace;

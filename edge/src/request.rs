@@ -2,7 +2,8 @@
 //!
 //! Invariant: [`respond`] takes these steps in this order. The body is not read before the key is known to have been valid within
 //! the last hour. A render takes one statement before it is forwarded, or none if its attempt was claimed ahead, one more if its key
-//! was not known, and one more if the farm needs the files of its template. Every response has the request id, and every request
+//! was not known, and one more if the farm needs the files of its template. The address of a link is checked in place of a key and a
+//! body ([`link`]). Every response has the request id, and every request
 //! writes one line to the access log.
 
 mod ahead;
@@ -12,6 +13,7 @@ mod claim;
 mod context;
 mod failure;
 mod farm;
+mod link;
 mod log;
 mod reply;
 
@@ -22,7 +24,9 @@ use platen_shared::{
     file_name,
     job::RenderJob,
     key::ApiKey,
-    limits, openapi,
+    limits,
+    link::PATH as LINKS,
+    openapi,
     request::{RenderRequest, SavedTemplate},
 };
 use platen_spin::{
@@ -62,6 +66,12 @@ impl Guest for Edge {
         let mut body = IncomingBody::of(request, &headers);
         let reply = match route {
             Ok(Route::Document) => reply::document(&context),
+            Ok(Route::Link { target, is_head }) => {
+                match link::respond(&target, is_head, &mut context).await {
+                    Ok(answer) => reply::link(answer, &context),
+                    Err(failure) => fail(failure, &mut context),
+                }
+            }
             Ok(Route::Render(endpoint)) => match respond(endpoint, &mut body, &headers, &mut context).await {
                 Ok(file) => reply::file(file, &context),
                 Err(failure) => fail(failure, &mut context),
@@ -118,20 +128,29 @@ async fn respond(
     let settings = settings.map_err(Failure::internal)?;
     let caller = KeyOrLink::Key(&key);
     let claim = claim(caller, endpoint.name(), &request, settings.claim_ahead, context).await?;
+    render(settings, request, &claim, context).await
+}
 
+/// Renders a request whose attempt was claimed.
+async fn render(
+    settings: &Settings,
+    request: RenderRequest,
+    claim: &Claim,
+    context: &mut RequestContext,
+) -> Result<reply::File, Failure> {
     // forward
-    let file = match forward(settings, request, &claim, context).await {
+    let file = match forward(settings, request, claim, context).await {
         Ok(file) => file,
         Err(failure) => {
             if failure.error.is_counted() {
-                end_attempt(&claim, context).await;
+                end_attempt(claim, context).await;
             } else {
-                refund(&claim, &failure, context).await;
+                refund(claim, &failure, context).await;
             }
             return Err(failure);
         }
     };
-    end_attempt(&claim, context).await;
+    end_attempt(claim, context).await;
 
     // relay
     if let Some(attempt) = &mut context.attempt {
@@ -145,16 +164,24 @@ enum Route {
     Render(Endpoint),
     /// The `OpenAPI` document.
     Document,
+    /// An address of a link: the request target.
+    Link {
+        target: String,
+        is_head: bool,
+    },
 }
 
 fn route(request: &Request) -> Result<Route, ApiError> {
-    let path = request.get_path_with_query().unwrap_or_default();
-    let path = path.split('?').next().unwrap_or_default();
-    if path == openapi::PATH {
-        return match request.get_method() {
-            Method::Get | Method::Head => Ok(Route::Document),
-            _ => Err(ApiError::MethodNotAllowed { allowed: "GET, HEAD" }),
+    let target = request.get_path_with_query().unwrap_or_default();
+    let path = target.split('?').next().unwrap_or_default();
+    let is_link = path.starts_with(LINKS);
+    if is_link || path == openapi::PATH {
+        let is_head = match request.get_method() {
+            Method::Get => false,
+            Method::Head => true,
+            _ => return Err(ApiError::MethodNotAllowed { allowed: "GET, HEAD" }),
         };
+        return Ok(if is_link { Route::Link { target, is_head } } else { Route::Document });
     }
     let endpoint = Endpoint::of_path(path).ok_or(ApiError::NotFound)?;
     match request.get_method() {

@@ -34,7 +34,7 @@ macro_rules! codes {
 
 // Name, HTTP status, what has happened.
 codes! {
-    InvalidRequest 400 "The request is not valid HTTP, or its body is incomplete."
+    InvalidRequest 400 "The request is not valid HTTP, its body is incomplete, or the address of a link has a value twice or one that its template does not have."
     InvalidJson 400 "The body is not a JSON object in UTF-8."
     UnknownField 400 "The body has a field that the endpoint does not know. `field` is its name."
     RepeatedField 400 "The body has a field twice."
@@ -44,7 +44,8 @@ codes! {
     MissingTemplateVariable 400 "The template has placeholders without a value. The message lists all of them."
     InvalidTemplate 400 "The filled template is empty or too large."
     TemplateFailed 400 "The template in Jinja does not fit its values, or is wrong itself. The message has the line."
-    NotFound 404 "There is no such path."
+    InvalidSignature 403 "The signature of a link's address is wrong."
+    NotFound 404 "There is no such path, or no such link."
     TemplateNotFound 404 "The key's account has no such template."
     MethodNotAllowed 405 "The path does not accept the method. The header `allow` lists those that it accepts."
     RequestTimeout 408 "The body of the request did not arrive in time."
@@ -118,6 +119,10 @@ macro_rules! reasons {
 // Name, public code, what has happened.
 reasons! {
     NotFound NotFound "There is no such path."
+    LinkNotFound NotFound "There is no such link."
+    InvalidSignature InvalidSignature "The signature of the link's address was wrong."
+    InvalidAddress InvalidRequest "The address of the link was not valid."
+    UnknownParameter InvalidRequest "The address of the link had a value that the template does not have."
     MethodNotAllowed MethodNotAllowed "The path does not accept the method."
     UnsupportedContentType UnsupportedContentType "The content type was not application/json."
     UnsupportedContentEncoding UnsupportedContentEncoding "The body was compressed."

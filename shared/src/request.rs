@@ -27,6 +27,7 @@ use crate::{
         Variable,
     },
     limits,
+    link::LinkFile,
     template::{self, FillError, Language},
     url_rule::InvalidUrl,
 };
@@ -156,6 +157,18 @@ impl RenderRequest {
             }
         };
         Ok(Self { subject, file_name, options })
+    }
+
+    /// The request of a link's address.
+    #[must_use]
+    pub fn of_link(template: TemplateId, file: &LinkFile) -> Self {
+        let values = file.values.iter();
+        let variables = values.map(|(name, value)| (name.clone(), Variable::Text(value.clone()))).collect();
+        Self {
+            subject: Subject::Template { id: template, variables, data: None },
+            file_name: None,
+            options: GivenOptions::OverTemplate(TemplateOptions::of_format(file.format)),
+        }
     }
 
     /// The format of the file; `None` if it is that of the template.

@@ -28,6 +28,8 @@ pub(super) struct RequestContext {
     pub(super) was_key_valid: bool,
     /// Whether the key has been looked up, other than by a claim.
     pub(super) is_key_checked: bool,
+    /// Whether it is for a link, whose responses say nothing about the account.
+    pub(super) is_of_link: bool,
     /// Known once the key is authenticated; responses to such requests have `ratelimit` fields.
     pub(super) usage: Option<Usage>,
     /// The row that is written after the response: of a claimed attempt, or of a request with a valid key that was refused
@@ -56,6 +58,7 @@ impl RequestContext {
             // On Spin it would be the caller's.
             was_key_valid: platform::is_platen_up() && headers.has(wire::VALID_KEY),
             is_key_checked: false,
+            is_of_link: false,
             usage: None,
             attempt: None,
             log: AccessLog::default(),

@@ -45,6 +45,11 @@ impl TemplateOptions {
         Self(format!("{{{}}}", fields.join(",")))
     }
 
+    /// The format alone.
+    pub(super) fn of_format(format: OutputFormat) -> Self {
+        Self(format!("{{\"{}\":\"{}\"}}", FieldName::Format, format.extension()))
+    }
+
     /// The options as a JSON object.
     #[must_use]
     pub fn as_json(&self) -> &str {
