@@ -37,6 +37,13 @@ pub(super) fn markdown() -> String {
             let _ = write!(text, "```json\n{:#}\n```\n\n", example.1["value"]);
         }
     }
+    let link = &document["paths"]["/v1/links/{linkId}/{signature}/{file}"]["get"];
+    let _ = write!(
+        text,
+        "\n## GET /v1/links\n\n{} {} It is described [here](api.md#links).\n",
+        string(&link["summary"]),
+        string(&link["description"])
+    );
     text.push_str("\n## Fields of both operations\n\n");
     text.push_str(&table(bodies[0].1, is_shared));
     text.push_str("\n## Responses\n\nThe codes of errors are listed [here](api.md#errors).\n\n| status | meaning | headers |\n| --- | --- | --- |\n");
