@@ -9,6 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod database;
 pub(crate) mod invite;
 pub(crate) mod key;
+pub(crate) mod link;
 pub(crate) mod mcp;
 pub(crate) mod render;
 pub(crate) mod retention;

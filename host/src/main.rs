@@ -53,6 +53,9 @@ enum Command {
     /// Manage API keys
     #[command(subcommand)]
     Key(cli::key::KeyCommand),
+    /// Manage links: signed addresses of a template's files, and sign one
+    #[command(subcommand)]
+    Link(cli::link::LinkCommand),
     /// Manage saved templates
     #[command(subcommand)]
     Template(cli::template::TemplateCommand),
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
             Command::Migrate(migrate) => migrate.run().await,
             Command::Account(account) => account.run().await,
             Command::Key(key) => key.run().await,
+            Command::Link(link) => link.run().await,
             Command::Template(template) => template.run().await,
             Command::Invite(invite) => invite.run().await,
             Command::User(user) => user.run().await,

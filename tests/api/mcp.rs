@@ -27,6 +27,11 @@ pub(crate) fn cases(settings: &Settings) -> Vec<Case> {
 }
 
 const MAX_TOOLS_BYTES: usize = 12_000;
+/// A link, its secret and the signature of a file, as in the tests of `shared/src/link.rs`.
+const LINK: &str = "lnk_000000000000000000000000000000001tCLNu";
+const LINK_SECRET: &str = "lks_000000000000000000000000000000004asxwk";
+const SIGNED: &str =
+    "47K2p96GXDoX4D2if43YegR2UHCYQSUhfARpOXXHVZg/card.png?author=O%27Neil&title=Gr%C3%B6%C3%9Fe%20%2B%201";
 const GREEN_PAGE: &str = "<body style='background: lime'>";
 
 /// The directory of the client, with one for files and one for temporary files of the server.
@@ -141,6 +146,7 @@ async fn server(stage: Stage) -> Result<()> {
     let command = |url: &str, key: &str| {
         let mut command = real.app.operator.command(&["mcp"]);
         command.envs([("PLATEN_URL", url), ("PLATEN_KEY", key), ("PLATEN_LOG", "trace")]);
+        command.env("PLATEN_LINK_SECRET", LINK_SECRET);
         command
     };
     let size = |page: Value| {
@@ -162,9 +168,14 @@ async fn server(stage: Stage) -> Result<()> {
         ("render", json!({ "html": "x", "path": "../page.png" })),
         ("no_such_tool", json!({})),
         ("render", json!({ "file": "page.html" })),
+        (
+            "sign_link",
+            json!({ "link": LINK, "fileName": "card.png", "values": { "title": "Größe + 1", "author": "O'Neil" } }),
+        ),
+        ("sign_link", json!({ "link": "lnk_x", "fileName": "card.png" })),
     ];
     let report = client.run("auto", &command(&target.base_url, &target.key), &calls).await?;
-    let tools = ["render", "list_templates", "describe_option"];
+    let tools = ["render", "list_templates", "sign_link", "describe_option"];
     ensure!(report.tools() == tools, "{:?}", report.tools());
     has_colour(&report.file(0, "image/png")?, "image/png")?;
     let written = report.text(1)?;
@@ -186,9 +197,16 @@ async fn server(stage: Stage) -> Result<()> {
     report.error(9, "\"path\" must be below")?;
     ensure!(report.0["results"][10]["refused"].is_string(), "{}", report.0["results"][10]);
     report.error(11, "\"file\" cannot be read, because a server renders")?;
+    let signed = format!("{}/v1/links/{LINK}/{SIGNED}", target.base_url);
+    ensure!(report.text(12)? == signed, "{}", report.text(12)?);
+    report.error(13, "\"link\" is no id of a link")?;
     let log = report.0["log"].as_str().unwrap_or_default();
     ensure!(
-        log.contains("TRACE") && !log.contains(&target.key) && !log.contains("lime") && !log.contains("Paid"),
+        log.contains("TRACE")
+            && !log.contains(&target.key)
+            && !log.contains(LINK_SECRET)
+            && !log.contains("lime")
+            && !log.contains("Paid"),
         "{log}"
     );
 

@@ -22,7 +22,7 @@ use self::{
     renderer::{Renderer, SavedTemplates},
     tools::Tools,
 };
-use super::{DatabaseArgs, Failure};
+use super::{DatabaseArgs, Failure, link, link::Signer};
 use crate::db::Location;
 
 /// Serve tools that render to a program with a language model: the Model Context Protocol over stdio
@@ -39,6 +39,11 @@ pub(crate) struct McpCommand {
     /// File that holds the API key
     #[arg(long, env = "PLATEN_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
+
+    /// File that holds the secret of a link, with which a tool signs addresses; instead of the environment variable
+    /// `PLATEN_LINK_SECRET`
+    #[arg(long, env = "PLATEN_LINK_SECRET_FILE", value_name = "FILE")]
+    link_secret_file: Option<PathBuf>,
 
     /// The directory in which tools may write files, and read pages with the files of their folders
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -59,11 +64,12 @@ impl McpCommand {
         let directory = directory.map_err(Failure::invalid)?;
         let server = self.server().map_err(Failure::invalid)?;
         let templates = self.templates(server.as_ref().map(|(_, key)| key)).await?;
+        let signer = self.signer(server.as_ref().map(|(url, _)| url)).map_err(Failure::invalid)?;
         let renderer = match server {
             Some((url, key)) => Renderer::server(&url, key)?,
             None => Renderer::local(self.farm),
         };
-        let tools = Arc::new(Tools::new(renderer, templates, directory));
+        let tools = Arc::new(Tools::new(renderer, templates, signer, directory));
         let stop = startup::stop_signal()?;
         match Arc::clone(&tools).serve_with_ct(stdio(), stop).await {
             Ok(service) => {
@@ -106,6 +112,13 @@ impl McpCommand {
         let key = ApiKey::parse(key.expose_secret())
             .context("PLATEN_KEY is not an API key: see `platen key create`")?;
         Ok(Some((url, key)))
+    }
+
+    /// What signs addresses of a link, if there is its secret.
+    fn signer(&self, url: Option<&Url>) -> Result<Option<Signer>> {
+        let Some(secret) = link::secret(self.link_secret_file.as_deref())? else { return Ok(None) };
+        let url = url.cloned().map_or_else(|| Url::parse(link::DEFAULT_URL), Ok)?;
+        Ok(Some(Signer { url, secret }))
     }
 
     /// The templates of the database, if there is one; where a server renders, those of the key's account.

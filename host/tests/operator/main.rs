@@ -1,6 +1,7 @@
 //! The operator's commands: runs the binary on a database file.
 
 mod exit_status;
+mod links;
 mod people;
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Output};

@@ -17,6 +17,10 @@ use serde_json::{Map, Value, json};
 pub(super) const PATH: &str = "path";
 /// The argument that names a file of the markup.
 pub(super) const FILE: &str = "file";
+/// The arguments of an address: the link, the name of the file, and values by name.
+pub(super) const LINK: &str = "link";
+pub(super) const FILE_NAME: &str = "fileName";
+pub(super) const VALUES: &str = "values";
 /// The argument with the options that are not arguments themselves.
 pub(super) const OPTIONS: &str = "options";
 
@@ -140,6 +144,19 @@ fn shortened(description: &str) -> String {
     };
     let first = text.split_once(". ").map_or(text, |(first, _)| first);
     format!("{}.{default}", first.trim_end_matches('.'))
+}
+
+/// The arguments with which an address of a link is signed.
+pub(super) fn link() -> Value {
+    json!({
+        LINK: { "type": "string", "description": "Id of the link whose secret this server has." },
+        FILE_NAME: { "type": "string", "description": "Name of the file with its extension, such as card.png." },
+        VALUES: {
+            "type": "object",
+            "additionalProperties": { "type": "string" },
+            "description": "Values of the template by name.",
+        },
+    })
 }
 
 #[cfg(test)]

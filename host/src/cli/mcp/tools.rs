@@ -4,6 +4,7 @@
 //! of a call, not an error of the protocol, which models do not see.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     fs, io,
     path::{Path, PathBuf},
@@ -12,7 +13,12 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use platen_farm::{Folder, Rendered};
-use platen_shared::{endpoint::Endpoint, format::OutputFormat, request::FieldName};
+use platen_shared::{
+    endpoint::Endpoint,
+    format::OutputFormat,
+    link::{LinkFile, LinkId},
+    request::FieldName,
+};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -29,13 +35,17 @@ use tokio_util::task::TaskTracker;
 use super::{
     picture,
     renderer::{Renderer, SavedTemplates},
-    schema::{self, FILE, PATH},
+    schema::{self, FILE, FILE_NAME, LINK, PATH, VALUES},
 };
-use crate::cli::render::{files, folder::plain};
+use crate::cli::{
+    link::Signer,
+    render::{files, folder::plain},
+};
 
 const RENDER: &str = "render";
 const LIST_TEMPLATES: &str = "list_templates";
 const DESCRIBE_OPTION: &str = "describe_option";
+const SIGN_LINK: &str = "sign_link";
 
 /// Arguments of the tools that read.
 const SEARCH: &str = "search";
@@ -51,14 +61,20 @@ const MAX_PROBLEMS: usize = 10;
 pub(super) struct Tools {
     renderer: Renderer,
     templates: Option<SavedTemplates>,
+    signer: Option<Signer>,
     /// The path without links, so that paths can be compared with it.
     directory: PathBuf,
     calls: TaskTracker,
 }
 
 impl Tools {
-    pub(super) fn new(renderer: Renderer, templates: Option<SavedTemplates>, directory: PathBuf) -> Self {
-        Self { renderer, templates, directory, calls: TaskTracker::new() }
+    pub(super) fn new(
+        renderer: Renderer,
+        templates: Option<SavedTemplates>,
+        signer: Option<Signer>,
+        directory: PathBuf,
+    ) -> Self {
+        Self { renderer, templates, signer, directory, calls: TaskTracker::new() }
     }
 
     /// Waits until calls have ended, and ends the browsers.
@@ -99,6 +115,15 @@ impl Tools {
                          Jinja, an example of `data`.";
             reads(LIST_TEMPLATES, about, properties, &[]);
         }
+        if self.has(SIGN_LINK) {
+            let properties = schema::link();
+            reads(
+                SIGN_LINK,
+                "The URL at which anybody gets a file of a link, with these values.",
+                properties,
+                &[LINK, FILE_NAME],
+            );
+        }
         let properties =
             json!({ NAME: { "type": "string", "description": "Name of an option of `render`." } });
         reads(
@@ -114,6 +139,7 @@ impl Tools {
         match tool {
             RENDER | DESCRIBE_OPTION => true,
             LIST_TEMPLATES => self.templates.is_some(),
+            SIGN_LINK => self.signer.is_some(),
             _ => false,
         }
     }
@@ -133,6 +159,15 @@ impl Tools {
                 let limit = limit.unwrap_or(DEFAULT_LISTED);
                 ensure!((1..=MAX_LISTED).contains(&limit), "\"{LIMIT}\" must be from 1 to {MAX_LISTED}");
                 text(serde_json::to_string(&templates.list(&search.unwrap_or_default(), limit)?)?)
+            }
+            SIGN_LINK => {
+                let signer = self.signer.as_ref().context("there is no secret of a link")?;
+                let link: Option<String> = argument(&mut arguments, LINK)?;
+                let name: Option<String> = argument(&mut arguments, FILE_NAME)?;
+                let values: Option<BTreeMap<String, String>> = argument(&mut arguments, VALUES)?;
+                let link = LinkId::parse(&link.unwrap_or_default())
+                    .with_context(|| format!("\"{LINK}\" is no id of a link"))?;
+                text(signer.sign(LinkFile::new(link, &name.unwrap_or_default(), values.unwrap_or_default())?))
             }
             DESCRIBE_OPTION => {
                 let name: Option<String> = argument(&mut arguments, NAME)?;
