@@ -30,6 +30,7 @@ mod images;
 mod internet;
 mod jinja;
 mod limits;
+mod links;
 mod logs;
 mod matrix;
 mod mcp;
@@ -124,6 +125,7 @@ fn main() -> anyhow::Result<ExitCode> {
         quota::cases(),
         account_limits::cases(),
         claims_ahead::cases(),
+        links::cases(),
         file_names::cases(),
         template::cases(),
         template_files::cases(),

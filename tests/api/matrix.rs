@@ -13,6 +13,7 @@ pub(crate) const MATRIX: &Matrix = &[
     ("quota/", &[SQLD, SQLD_JWT, SPIN_FILE, SPIN_SQLD]),
     ("database/", &[SQLD, SQLD_JWT, SPIN_FILE, SPIN_SQLD]),
     ("claims_ahead/", &[SQLD, SPIN_FILE, SPIN_SQLD]),
+    ("links/", &[SQLD, SPIN_SQLD]),
     ("account_limits/", &[SQLD_JWT, SPIN_SQLD]),
     ("crash/", &[SQLD_JWT, SPIN_SQLD]),
     ("faults/", &[SQLD_JWT, SPIN_SQLD]),
