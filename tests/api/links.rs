@@ -1,5 +1,6 @@
 //! Links: signed addresses that anybody may call, and nobody may change.
 
+mod cache;
 mod limits;
 
 use http::{Method, header};
@@ -23,6 +24,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("links/the_limit_of_a_day_is_exact", limits::daily_limit),
         Case::own_server("links/the_limits_of_the_account_hold", limits::limits),
         Case::own_server("links/are_rolled_disabled_and_deleted", limits::changes),
+        Case::own_server("links/a_cache_in_front_keeps_files", cache::keeps_files)
+            .not_on_spin("the cache is the same"),
         Case::own_server("links/none_is_a_key", no_key),
         Case::own_server("links/errors_say_nothing_about_the_page", errors),
         Case::own_server("database/an_address_of_a_link_takes_one_read", limits::round_trips)
