@@ -13,6 +13,7 @@ pub(crate) mod usage;
 pub(crate) mod users;
 
 use askama::Template;
+use platen_shared::link::LinkId;
 use platen_statements::CurrentUser;
 
 use crate::cookies::Theme;
@@ -75,6 +76,11 @@ impl Layout {
     fn current(&self, entry: &str) -> &'static str {
         if format!("{:?}", self.section) == entry { "page" } else { "false" }
     }
+}
+
+/// The section of the pages about a key, or about a link.
+pub(crate) fn section_of_key(id: &str) -> &'static str {
+    if LinkId::parse(id).is_some() { "links" } else { "keys" }
 }
 
 /// A page with one message, such as an error.

@@ -1,9 +1,10 @@
 //! The list of requests, the page of one, and the lines of the CSV export.
 
 use askama::Template;
-use platen_shared::{id::TemplateId, page_report::MAX_COUNT, reason::Reason};
+use platen_shared::{endpoint::Endpoint, id::TemplateId, page_report::MAX_COUNT, reason::Reason};
 use platen_statements::{
     keys::Key,
+    links::Link,
     requests::{RequestEntry, VersionPlace},
 };
 
@@ -30,6 +31,8 @@ pub(crate) struct RequestsPage {
     pub(crate) form: FilterForm,
     /// The keys of the account.
     pub(crate) keys: Vec<Key>,
+    /// The links of the account.
+    pub(crate) links: Vec<Link>,
     /// Templates whose names have the words of the filter, if they are several.
     pub(crate) templates: Vec<(TemplateId, String)>,
     /// One page of requests, newest first.
@@ -42,10 +45,12 @@ pub(crate) struct RequestsPage {
 }
 
 impl RequestsPage {
-    /// Whether the form has a key that cannot be chosen, such as one that was deleted.
+    /// Whether the form has a key or link that cannot be chosen, such as one that was deleted.
     fn has_other_key(&self) -> bool {
-        !self.form.value("key").is_empty()
-            && self.keys.iter().all(|key| key.id.as_str() != self.form.value("key"))
+        let chosen = self.form.value("key");
+        !chosen.is_empty()
+            && self.keys.iter().all(|key| key.id.as_str() != chosen)
+            && self.links.iter().all(|link| link.id.as_str() != chosen)
     }
 }
 
@@ -115,7 +120,11 @@ fn count(count: u64) -> String {
 }
 
 fn path(request: &RequestEntry) -> &'static str {
-    if request.endpoint == "template" { "/v1/render/template" } else { "/v1/render" }
+    match request.endpoint.as_str() {
+        "template" => Endpoint::Template.path(),
+        "link" => "/v1/links/…",
+        _ => Endpoint::Render.path(),
+    }
 }
 
 pub(crate) fn size(request: &RequestEntry) -> String {

@@ -36,10 +36,10 @@ pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let (filter, templates) = filter(context, &form, oldest).await?;
     let mut requests = account.requests(&filter, before, PAGE_ROWS + 1).await?;
     let next = last_of_full_page(&mut requests, PAGE_ROWS).map(|last| cursor_text((last.at.0, last.id)));
-    let keys = account.keys().await?;
+    let (keys, links) = (account.keys().await?, account.links(None).await?);
     let layout = context.layout("Requests", Section::Requests);
     let has_newer = before.is_some();
-    context.page(&RequestsPage { layout, form, keys, templates, requests, kept_days, has_newer, next })
+    context.page(&RequestsPage { layout, form, keys, links, templates, requests, kept_days, has_newer, next })
 }
 
 /// The requests of the form, whose template is an id or words of a name; if several names have them, these templates.
