@@ -34,9 +34,10 @@ pub(crate) fn sign_in_address(target: &str) -> String {
 /// The page that a form is on, from the segments of the form's address.
 pub(crate) fn page_of(segments: &[&str]) -> String {
     match segments {
+        ["templates", id, "links", ..] => format!("/dashboard/templates/{id}/links"),
         ["templates", id, ..] => format!("/dashboard/templates/{id}"),
         ["operator", "accounts", id, ..] => format!("/dashboard/operator/accounts/{id}"),
-        ["keys", id, ..] => format!("/dashboard/keys/{id}"),
+        [section @ ("keys" | "links"), id, ..] => format!("/dashboard/{section}/{id}"),
         ["operator", page @ ("invites" | "retention"), ..] => format!("/dashboard/operator/{page}"),
         [section @ ("you" | "keys" | "people" | "operator"), ..] => format!("/dashboard/{section}"),
         _ => "/dashboard".to_owned(),
@@ -86,6 +87,8 @@ mod tests {
             (vec!["operator", "invites", "inv_a", "revoke"], "/dashboard/operator/invites"),
             (vec!["people", "usr_a", "role"], "/dashboard/people"),
             (vec!["keys", "key_a", "delete"], "/dashboard/keys/key_a"),
+            (vec!["links", "lnk_a", "roll"], "/dashboard/links/lnk_a"),
+            (vec!["templates", "tpl_a", "links"], "/dashboard/templates/tpl_a/links"),
             (vec!["sign-out"], "/dashboard"),
         ] {
             assert_eq!(page_of(&segments), page);

@@ -4,6 +4,7 @@
 
 mod diff;
 pub(crate) mod keys;
+pub(crate) mod links;
 pub(crate) mod operator;
 pub(crate) mod paging;
 pub(crate) mod playground;
@@ -135,6 +136,10 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "key-renamed" => "API key renamed.",
         "key-expiry-changed" => "Expiry of the API key changed.",
         "key-deleted" => "API key deleted.",
+        "link-changed" => "Link changed.",
+        "link-disabled" => "Link disabled. Its addresses are refused.",
+        "link-enabled" => "Link enabled.",
+        "link-deleted" => "Link deleted. Its addresses are refused.",
         "template-created" => "Template created.",
         "template-unchanged" => "Nothing has changed since the last save.",
         "template-saved" => "Template saved. The previous version is kept.",

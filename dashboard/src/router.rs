@@ -30,7 +30,7 @@ use spin_sdk::wasip3::{
 use crate::{csrf, form::Form, pages::Layout, throttle::Subject};
 use context::{Context, count_try};
 use handlers::{
-    audit, fill, invites, keys, operator, people, playground, profile, requests, retention, sign_in,
+    audit, fill, invites, keys, links, operator, people, playground, profile, requests, retention, sign_in,
     template_editor, templates, usage,
 };
 use page_error::{PageError, PageResult};
@@ -195,8 +195,15 @@ routes! {
         ["keys", id, "disable"] => keys::set_disabled(context, id, true).await,
         ["keys", id, "enable"] => keys::set_disabled(context, id, false).await,
         ["keys", id, "delete"] => keys::delete(context, id).await,
+        ["links", id] => links::sign(context, id, form).await,
+        ["links", id, "settings"] => links::change(context, id, form).await,
+        ["links", id, "roll"] => links::roll(context, id, form).await,
+        ["links", id, "disable"] => links::set_disabled(context, id, true).await,
+        ["links", id, "enable"] => links::set_disabled(context, id, false).await,
+        ["links", id, "delete"] => links::delete(context, id).await,
         ["templates", "new"] => template_editor::create(context, form).await,
         ["templates", id] => template_editor::save(context, id, form).await,
+        ["templates", id, "links"] => links::create(context, id, form).await,
         ["templates", id, "duplicate"] => templates::duplicate(context, id).await,
         ["templates", id, "delete"] => templates::delete(context, id).await,
         ["templates", id, "versions", number, "restore"] => templates::restore(context, id, number).await,
@@ -234,10 +241,13 @@ routes! {
         ["keys"] => keys::list(context).await,
         ["keys", id] => keys::page(context, id).await,
         ["keys", id, action @ ("disable" | "delete")] => keys::confirm(context, id, action).await,
+        ["links", id] => links::page(context, id).await,
+        ["links", id, action @ ("disable" | "delete")] => links::confirm(context, id, action).await,
         ["templates"] => templates::list(context).await,
         ["templates", "new"] => template_editor::new_page(context),
         ["templates", id] => template_editor::page(context, id).await,
         ["templates", id, "delete"] => templates::confirm_delete(context, id).await,
+        ["templates", id, "links"] => links::list(context, id).await,
         ["templates", id, "versions"] => templates::versions(context, id).await,
         ["templates", id, "versions", number] => templates::version(context, id, number).await,
         ["files", hash] => templates::file(context, hash).await,

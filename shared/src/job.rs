@@ -337,7 +337,8 @@ pub fn device_pixels(width: u32, height: u32, factor: DeviceScaleFactor) -> u64 
 }
 
 /// A length of CSS pixels in whole device pixels, at least one.
-fn rounded_pixels(css: f64, factor: DeviceScaleFactor) -> u64 {
+#[must_use]
+pub fn rounded_pixels(css: f64, factor: DeviceScaleFactor) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
     let pixels = (css * factor.get()).round() as u64;
     pixels.max(1)

@@ -8,6 +8,7 @@ mod export;
 pub(super) mod fill;
 pub(super) mod invites;
 pub(super) mod keys;
+pub(super) mod links;
 pub(super) mod operator;
 pub(super) mod people;
 pub(super) mod playground;
@@ -74,10 +75,12 @@ fn accepts_gzip(values: &[Vec<u8>]) -> bool {
 pub(super) fn is_resumable(segments: &[&str]) -> bool {
     matches!(
         segments,
-        ["templates", _]
+        ["templates" | "links", _]
             | ["keys" | "operator" | "playground"]
             | ["playground", "template"]
             | ["keys", _, "name" | "expiry"]
+            | ["templates", _, "links"]
+            | ["links", _, "settings"]
             | ["people", "invite"]
             | ["operator", "retention"]
             | ["operator", "accounts", _, "name" | "quota" | "limits" | "invite"]
@@ -92,6 +95,9 @@ pub(super) async fn resume(context: &Context<'_>, segments: &[&str], form: &Form
         }
         ["templates", id] => template_editor::resume(context, Some(id), form).await,
         ["playground"] => playground::show(context, form).await,
+        ["templates", id, "links"] => links::resume(context, id, form).await,
+        ["links", id] => links::sign(context, id, form).await,
+        ["links", id, "settings"] => links::resume_settings(context, id, form).await,
         ["keys"] => keys::resume(context, form).await,
         ["keys", id, _] => keys::resume_key(context, id, form).await,
         ["operator", "retention"] => retention::resume(context, form).await,
