@@ -14,6 +14,7 @@ mod kept_forms;
 mod keys;
 mod languages;
 mod limits;
+mod links;
 mod log;
 mod lost_work;
 mod members;
@@ -59,6 +60,7 @@ pub(crate) fn cases() -> Vec<Case> {
         header::cases(),
         hostile::cases(),
         limits::cases(),
+        links::cases(),
         log::cases(),
         editor::cases(),
         kept_forms::cases(),

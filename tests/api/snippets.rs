@@ -26,6 +26,11 @@ pub(crate) struct Language {
 }
 
 impl Language {
+    /// The command that runs a program in a file; empty for a compiled one.
+    pub(crate) fn command(&self) -> &'static [&'static str] {
+        self.command
+    }
+
     /// The case on machines with the language.
     pub(crate) fn where_it_runs(&self, case: Case) -> Case {
         self.command.first().map_or(case.clone(), |program| case.needs_program(program))

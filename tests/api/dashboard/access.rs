@@ -148,7 +148,8 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
 }
 
 /// Pages of the dashboard below `/dashboard`.
-const PAGES: &str = "/keys /keys/x /keys/x/disable /keys/x/delete /templates /templates/new /templates/x /templates/x/versions \
+const PAGES: &str = "/keys /keys/x /keys/x/disable /keys/x/delete /links/x /links/x/disable /links/x/delete /templates /templates/new /templates/x \
+    /templates/x/links /templates/x/versions \
     /templates/x/versions/1 /templates/x/delete /playground /playground?template=x /playground/template?id=x \
     /usage /requests /requests.csv /requests/1 /you /people /people/x/remove /operator /operator/audit /operator/audit.csv \
     /operator/invites /operator/retention /operator/accounts/x /operator/accounts/x/disable \
@@ -156,6 +157,7 @@ const PAGES: &str = "/keys /keys/x /keys/x/disable /keys/x/delete /templates /te
 
 /// Forms of the dashboard below `/dashboard`.
 const FORMS: &str = "/theme /keys /keys/x/name /keys/x/expiry /keys/x/roll /keys/x/disable /keys/x/enable /keys/x/delete \
+    /links/x /links/x/settings /links/x/roll /links/x/disable /links/x/enable /links/x/delete /templates/x/links \
     /templates/new /templates/x /templates/x/duplicate /templates/x/delete /playground /playground/request \
     /playground/request.json /playground/render /templates/x/versions/1/restore /you/password \
     /you/sessions/x/end /you/sessions/end-others /people/invite /people/invites/x/revoke /people/x/role \
