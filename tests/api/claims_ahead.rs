@@ -119,8 +119,10 @@ async fn given_back(stage: Stage) -> Result<()> {
 }
 
 async fn after_the_time(stage: Stage) -> Result<()> {
-    const TIME: Duration = Duration::from_secs(3);
-    let stand_in = start(&stage, 3).await?;
+    // Longer than the command that disables the key takes on a busy machine.
+    const SECONDS: u32 = 8;
+    const TIME: Duration = Duration::from_secs(SECONDS as u64);
+    let stand_in = start(&stage, SECONDS).await?;
     let app = &stand_in.app;
     let (account, target) = app.account(LARGE).await?;
     render_steadily(&target).await?;

@@ -1,4 +1,4 @@
-//! Links: signed addresses that anybody may call, and nobody may change.
+//! Links: signed addresses, which may be called without a key, and not changed without the secret.
 
 mod cache;
 mod limits;
@@ -112,7 +112,7 @@ fn is_file(answer: &Answer, name: &str, content_type: &str, max_age: u32) -> Res
     says_nothing_else(answer)
 }
 
-/// No header tells about the account or the page.
+/// No header is about the account or the page.
 fn says_nothing_else(answer: &Answer) -> Result<()> {
     let known = |name: &str| {
         matches!(

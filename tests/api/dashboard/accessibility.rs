@@ -84,6 +84,7 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     album.take("template-preview").await?;
     let id = page.text("location.pathname.split('/')[3]").await?;
     page.submit(&[("#name", "Invoice 2026")], "Save").await?;
+    links(app, &id, &mut album).await?;
     unsaved_work(app, &account, &mut album).await?;
     playground(app, &mut album).await?;
     for (path, name) in [
@@ -143,6 +144,18 @@ async fn keys(stand_in: &StandIn, account: &Account, album: &mut Album<'_>) -> R
     page.press("Delete web server").await?;
     album.take("keys-delete").await?;
     Ok(())
+}
+
+async fn links(app: &TestApp, template: &str, album: &mut Album<'_>) -> Result<()> {
+    let page = album.page;
+    album.visit(app, &format!("templates/{template}/links"), "links-empty").await?;
+    page.submit(&[("#maxAge", "x")], "Create link").await?;
+    album.take("links-wrong").await?;
+    page.submit(&[("#name", "Cards of the blog"), ("#maxAge", "7")], "Create link").await?;
+    album.take("link-new").await?;
+    page.press("Sign and show").await?;
+    album.take("link-signed").await?;
+    album.visit(app, &format!("templates/{template}/links"), "links").await
 }
 
 async fn playground(app: &TestApp, album: &mut Album<'_>) -> Result<()> {

@@ -119,7 +119,7 @@ impl Tools {
             let properties = schema::link();
             reads(
                 SIGN_LINK,
-                "The URL at which anybody gets a file of a link, with these values.",
+                "The signed URL of a file of a link, with these values.",
                 properties,
                 &[LINK, FILE_NAME],
             );
