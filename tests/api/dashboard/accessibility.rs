@@ -84,8 +84,8 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     album.take("template-preview").await?;
     let id = page.text("location.pathname.split('/')[3]").await?;
     page.submit(&[("#name", "Invoice 2026")], "Save").await?;
-    links(app, &id, &mut album).await?;
     unsaved_work(app, &account, &mut album).await?;
+    links(app, &id, &mut album).await?;
     playground(app, &mut album).await?;
     for (path, name) in [
         (failed_request(app, &account, &id).await?, "request"),
