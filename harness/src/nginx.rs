@@ -34,7 +34,7 @@ impl Nginx {
         let file = files.path().join("nginx.conf");
         fs::write(&file, configuration(files.path(), address, server))?;
         let mut command = Command::new(program);
-        command.arg("-c").arg(file).arg("-e").arg("stderr").arg("-p").arg(files.path());
+        command.arg("-c").arg(file).arg("-p").arg(files.path());
         let process = Process::start("nginx", &command, Signal::SIGQUIT)?;
         process.wait_until(|| TcpStream::connect(address).ok()).await?;
         Ok(Self { address, _process: process, _port: port, _files: files })
