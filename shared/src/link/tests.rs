@@ -145,32 +145,36 @@ fn formats_are_read_as_they_are_written() {
     }
 }
 
-proptest! {
-    #[test]
-    fn any_text_is_read_or_refused(target in "(/v1/links/)?\\PC{0,80}") {
-        _ = LinkAddress::parse(&target);
-    }
+mod properties {
+    use super::*;
 
-    #[test]
-    fn an_address_that_is_read_has_one_spelling(query in "([a-zA-Zé~+%&=?/:*' .-]|%[0-9a-fA-F]{2}|&[ab]=){0,30}") {
-        let target = format!("{PATH}{ID}/{}/card.png?{query}", SIGNED[0].1);
-        if let Ok(address) = LinkAddress::parse(&target) {
-            let spelling = address.spelling();
-            prop_assert_eq!(address.is_spelled_so, spelling == target);
-            let again = LinkAddress::parse(&spelling).unwrap();
-            prop_assert!(again.is_spelled_so);
-            prop_assert_eq!(again.spelling(), spelling);
-            prop_assert_eq!(again.file, address.file);
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(target in "(/v1/links/)?\\PC{0,80}") {
+            _ = LinkAddress::parse(&target);
         }
-    }
 
-    #[test]
-    fn what_is_signed_is_read_again(values in btree_map("\\PC{0,12}", "\\PC{0,40}", 0..8), stem in "[a-z0-9-]{1,80}") {
-        let link = LinkId::parse(ID).unwrap();
-        let Ok(file) = LinkFile::new(link, &format!("{stem}.webp"), values) else { return Ok(()) };
-        let signed = file.clone().signed(&secret());
-        let read = LinkAddress::parse(&signed.spelling()).unwrap();
-        prop_assert!(read.is_spelled_so && read.is_signed_with(&secret()));
-        prop_assert_eq!(read.file, file);
+        #[test]
+        fn an_address_that_is_read_has_one_spelling(query in "([a-zA-Zé~+%&=?/:*' .-]|%[0-9a-fA-F]{2}|&[ab]=){0,30}") {
+            let target = format!("{PATH}{ID}/{}/card.png?{query}", SIGNED[0].1);
+            if let Ok(address) = LinkAddress::parse(&target) {
+                let spelling = address.spelling();
+                prop_assert_eq!(address.is_spelled_so, spelling == target);
+                let again = LinkAddress::parse(&spelling).unwrap();
+                prop_assert!(again.is_spelled_so);
+                prop_assert_eq!(again.spelling(), spelling);
+                prop_assert_eq!(again.file, address.file);
+            }
+        }
+
+        #[test]
+        fn what_is_signed_is_read_again(values in btree_map("\\PC{0,12}", "\\PC{0,40}", 0..8), stem in "[a-z0-9-]{1,80}") {
+            let link = LinkId::parse(ID).unwrap();
+            let Ok(file) = LinkFile::new(link, &format!("{stem}.webp"), values) else { return Ok(()) };
+            let signed = file.clone().signed(&secret());
+            let read = LinkAddress::parse(&signed.spelling()).unwrap();
+            prop_assert!(read.is_spelled_so && read.is_signed_with(&secret()));
+            prop_assert_eq!(read.file, file);
+        }
     }
 }
