@@ -1,4 +1,4 @@
-//! Links: signed addresses, each of one file of a template. Whoever has one may call it; another one needs the secret of the link.
+//! Links: signed addresses, each of one file of a template. Calling one needs no key; making one needs the secret of the link.
 //!
 //! `/v1/links/{linkId}/{signature}/{fileName}.{ext}?{name}={value}&…`. The signature is that of the text after the signature, with
 //! the link's id before it.
