@@ -9,6 +9,8 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -52,8 +54,7 @@ impl Pool {
             }
             let connection = opening.connect()?;
             if purpose != Purpose::Operate {
-                // A property of the file, with which readers do not wait for the writer.
-                connection.run_script("PRAGMA journal_mode = WAL")?;
+                connection.write_ahead()?;
             }
             let mut connections = vec![connection];
             if purpose == Purpose::Serve {
@@ -149,6 +150,20 @@ impl LocalConnection {
         Handle::current().block_on(self.connection.execute_batch(sql)).map(drop).map_err(map_error)
     }
 
+    /// Sets a property of the file, with which readers do not wait for the writer. For this change SQLite itself does not
+    /// wait for another process, which may be making the same one.
+    fn write_ahead(&self) -> Result<(), DbError> {
+        let began = Instant::now();
+        loop {
+            let result = self.run_script("PRAGMA journal_mode = WAL");
+            let is_locked = result.as_ref().is_err_and(|error| error.outcome() == Outcome::NotRun);
+            if !is_locked || began.elapsed() > TURN_TIMEOUT {
+                return result;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     fn execute(&mut self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
         Handle::current().block_on(async {
             let statement = self.prepare(sql).await?;
@@ -238,6 +253,10 @@ fn size(value: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use tokio::time::timeout;
+
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
@@ -260,5 +279,17 @@ mod tests {
             };
             blocking(work).await.unwrap();
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_file_that_another_process_reads_is_waited_for_when_it_is_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        let reader = libsql::Builder::new_local(&path).build().await.unwrap().connect().unwrap();
+        reader.execute_batch("CREATE TABLE t (a); BEGIN; SELECT * FROM t").await.unwrap();
+        let mut opening = pin!(Pool::open(&path, Purpose::Migrate));
+        assert!(timeout(Duration::from_millis(100), opening.as_mut()).await.is_err());
+        reader.execute_batch("COMMIT").await.unwrap();
+        opening.await.unwrap();
     }
 }
