@@ -236,10 +236,9 @@ impl LinkAddress {
     /// [`InvalidAddress`]
     pub fn parse(target: &str) -> Result<Self, InvalidAddress> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut parts = path.strip_prefix(PATH).ok_or(InvalidAddress::Path)?.split('/');
-        let (Some(link), Some(signature), Some(name), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
+        let parts = path.strip_prefix(PATH).ok_or(InvalidAddress::Path)?.split('/');
+        let parts: Option<Vec<String>> = parts.map(decoded).collect();
+        let Some([link, signature, name]) = parts.as_deref() else {
             return Err(InvalidAddress::Path);
         };
         let link = LinkId::parse(link).ok_or(InvalidAddress::Path)?;

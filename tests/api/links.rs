@@ -250,6 +250,8 @@ async fn spellings(stage: Stage) -> Result<()> {
             says_nothing_else(&answer)?;
         }
     }
+    let answer = fixture.get(&good.replace("card", "%63ard").replacen("lnk_", "lnk%5f", 1)).await?;
+    ensure!(answer.status == 308 && answer.header("location")? == good, "{}", answer.summary());
     let empty = Fixture::of(stage.start_stand_in(None).await?, Quota::Of(1), "x", &[]).await?;
     let plain = empty.link.address("card.png", &[])?;
     let answer = empty.get(&format!("{plain}?")).await?;

@@ -71,9 +71,57 @@ fn every_spelling_of_the_values_has_one_address() {
         assert!(!address.is_spelled_so, "{query}");
         assert!(address.spelling().ends_with(&format!("card.png{canonical}")), "{query}");
     }
+    for path in [format!("{ID}/{signature}/c%61rd.png"), format!("lnk%5F{}/{signature}/card.png", &ID[4..])] {
+        let address = LinkAddress::parse(&format!("{PATH}{path}")).unwrap();
+        assert!(!address.is_spelled_so, "{path}");
+        assert_eq!(address.spelling(), format!("{PATH}{ID}/{signature}/card.png"), "{path}");
+    }
     // Names are compared in NFC, and their order is that of their bytes. Values are as they are.
     let address = parse(&format!("{signature}/card.png?o%CC%88=o%CC%88&z=1&A=2")).unwrap();
     assert!(address.spelling().ends_with("?A=2&z=1&%C3%B6=o%CC%88"));
+}
+
+/// What functions of URLs write for two values.
+#[test]
+fn the_functions_of_languages_write_the_same_values() {
+    let values = [("title", "Größe + 1/2 & 𝒜"), ("author", "O'Neil (!*) ~._-")];
+    let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let file = LinkFile::new(LinkId::parse(ID).unwrap(), "card.png", values).unwrap();
+    let good = file.signed(&secret()).spelling();
+    let path = good.split_once('?').unwrap().0;
+    for (functions, title, author) in [
+        (
+            "`URLSearchParams` of JavaScript, `URI.encode_www_form` of Ruby, `form_urlencoded` of Rust",
+            "Gr%C3%B6%C3%9Fe+%2B+1%2F2+%26+%F0%9D%92%9C",
+            "O%27Neil+%28%21*%29+%7E._-",
+        ),
+        (
+            "`encodeURIComponent` of JavaScript",
+            "Gr%C3%B6%C3%9Fe%20%2B%201%2F2%20%26%20%F0%9D%92%9C",
+            "O'Neil%20(!*)%20~._-",
+        ),
+        (
+            "`urlencode` of Python, `url.Values` of Go, `CGI.escape` of Ruby",
+            "Gr%C3%B6%C3%9Fe+%2B+1%2F2+%26+%F0%9D%92%9C",
+            "O%27Neil+%28%21%2A%29+~._-",
+        ),
+        (
+            "`quote` of Python",
+            "Gr%C3%B6%C3%9Fe%20%2B%201/2%20%26%20%F0%9D%92%9C",
+            "O%27Neil%20%28%21%2A%29%20~._-",
+        ),
+        (
+            "`http_build_query` of PHP",
+            "Gr%C3%B6%C3%9Fe+%2B+1%2F2+%26+%F0%9D%92%9C",
+            "O%27Neil+%28%21%2A%29+%7E._-",
+        ),
+    ] {
+        for query in [format!("title={title}&author={author}"), format!("author={author}&title={title}")] {
+            let address = LinkAddress::parse(&format!("{path}?{query}")).unwrap();
+            assert!(address.is_signed_with(&secret()) && !address.is_spelled_so, "{functions}");
+            assert_eq!(address.spelling(), good, "{functions}");
+        }
+    }
 }
 
 #[test]
@@ -91,7 +139,8 @@ fn what_is_no_address_has_its_reason() {
         &name("card.PNG"),
         &name("Card.png"),
         &name("c_d.png"),
-        &name("c%61rd.png"),
+        &name("c%2Frd.png"),
+        &name("c%6rd.png"),
         &name("é.png"),
         &name(&format!("{}.png", "a".repeat(81))),
     ] {
