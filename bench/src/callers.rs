@@ -1,4 +1,4 @@
-//! Callers that send requests of a minimal page, each one after the other, and the responses to them.
+//! Callers that send requests, each one after the other, and the responses to them.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::Result;
-use platen_harness::client::Target;
+use platen_harness::client::Call;
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
@@ -37,9 +37,9 @@ impl Responses {
     }
 
     /// Sends one request.
-    pub(crate) async fn send(&mut self, target: &Target) {
+    pub(crate) async fn send(&mut self, call: Call) {
         let began = Instant::now();
-        let Ok(Ok(answer)) = timeout(RESPONSE_TIMEOUT, target.minimal().send()).await else {
+        let Ok(Ok(answer)) = timeout(RESPONSE_TIMEOUT, call.send()).await else {
             self.by_status.add("without a response".to_owned());
             return sleep(RECONNECT_INTERVAL).await;
         };
@@ -68,15 +68,16 @@ pub(crate) struct Callers {
 }
 
 impl Callers {
-    /// Callers begin at different targets and take different steps.
-    pub(crate) fn start(targets: &[Target], callers: usize) -> Self {
+    /// Callers begin at different requests and take different steps.
+    pub(crate) fn start(calls: impl IntoIterator<Item = Call>, callers: usize) -> Self {
+        let calls: Arc<[Call]> = calls.into_iter().collect();
         let stop = Arc::<AtomicBool>::default();
         let run = |caller: usize| {
-            let (stop, targets) = (Arc::clone(&stop), targets.to_vec());
+            let (stop, calls) = (Arc::clone(&stop), Arc::clone(&calls));
             async move {
-                let (mut responses, mut index) = (Responses::default(), caller * targets.len() / callers);
+                let (mut responses, mut index) = (Responses::default(), caller * calls.len() / callers);
                 while !stop.load(Ordering::Relaxed) {
-                    responses.send(&targets[index % targets.len()]).await;
+                    responses.send(calls[index % calls.len()].clone()).await;
                     index += 1 + caller % 7;
                 }
                 responses

@@ -1,5 +1,5 @@
-//! The capacity of one database: requests per second and CPU time per request of a claim and its attempt log, and the
-//! latency of an account beside many clients of another one whose quota is spent, and that of a template with files.
+//! The capacity of one database: requests per second and CPU time per request of a claim and its attempt log, and of
+//! addresses of links, with a good signature and with wrong ones, and the latency of an account beside many clients of another one whose quota is spent, and that of a template with files.
 //!
 //! Invariant: a stand-in farm responds at once, so the edge and the database are all that is measured; only the farm of the
 //! templates renders, because it keeps their files.
@@ -11,14 +11,16 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
+use http::{Method, header};
 use platen_harness::{
     app::{FARM_TOKEN, Options as AppOptions},
-    client::Target,
+    client::{Call, Target},
     database::DatabaseKind,
     farm::StandInFarm,
-    operator::Quota,
+    operator::{Quota, text},
     procfs,
 };
+use platen_shared::link::{LinkFile, LinkId, LinkSecret};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::sleep;
@@ -52,13 +54,17 @@ const DATABASES: [(&str, DatabaseKind); 2] = [("file", DatabaseKind::File), ("sq
 /// Measures on a file and on sqld, and prints tables.
 pub(crate) async fn run(options: Options) -> Result<()> {
     println!(
-        "| database | accounts | requests/s | p50 ms | p99 ms | `platen up` CPU ms per request | sqld CPU ms per request | other than 200 |\n\
+        "| database | requests of | requests/s | p50 ms | p99 ms | `platen up` CPU ms per request | sqld CPU ms per request | responses |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |"
     );
     for (name, kind) in DATABASES {
         for accounts in [1, 100] {
-            capacity(&options, name, kind, accounts).await?;
+            let server = Measured::start(kind).await?;
+            let targets = try_join_all((0..accounts).map(|_| server.target(Quota::Unlimited))).await?;
+            let calls = targets.iter().map(Target::minimal).collect();
+            capacity(&options, &format!("{name} | {accounts} accounts"), &server, calls).await?;
         }
+        links(&options, name, kind).await?;
     }
     println!(
         "\n| database | latency of an account | p50 ms | p95 ms | max ms | responses to {SPENT_CLIENTS} clients of a spent account |\n\
@@ -134,14 +140,29 @@ impl Measured {
     }
 }
 
-async fn capacity(options: &Options, name: &str, kind: DatabaseKind, accounts: usize) -> Result<()> {
+/// Addresses of one link: of one file, and of as many files as there are callers with a signature that is not theirs.
+async fn links(options: &Options, name: &str, kind: DatabaseKind) -> Result<()> {
     let server = Measured::start(kind).await?;
-    let targets = try_join_all((0..accounts).map(|_| server.target(Quota::Unlimited))).await?;
-    let warm_up = Callers::start(&targets, CALLERS);
+    let operator = &server.server.app.operator;
+    let (account, target) = server.server.app.account(Quota::Unlimited).await?;
+    let template = operator.template(&account.id, "card", "<h1>Hello").await?;
+    let create = ["link", "create", "--account", &account.id, "--template", &template];
+    let created = operator.run(&[&create[..], &["--daily-limit", "unlimited"]].concat()).await?;
+    let id = LinkId::parse(&text(&created, "id")?).context("an id")?;
+    let secret = LinkSecret::parse(&text(&created, "secret")?).context("a secret")?;
+    let good = LinkFile::new(id, "card.png", [])?.signed(&secret).spelling();
+    let get = |address: &str| target.post(address, "").method(Method::GET).without(&header::AUTHORIZATION);
+    let wrong = (0..CALLERS).map(|number| get(&good.replace("card", &format!("card-{number}")))).collect();
+    capacity(options, &format!("{name} | a link"), &server, vec![get(&good)]).await?;
+    capacity(options, &format!("{name} | a link, wrong signature"), &server, wrong).await
+}
+
+async fn capacity(options: &Options, name: &str, server: &Measured, calls: Vec<Call>) -> Result<()> {
+    let warm_up = Callers::start(calls.clone(), CALLERS);
     sleep(WARM_UP).await;
     warm_up.finish().await?;
     let (before, began) = (server.cpu_times()?, Instant::now());
-    let callers = Callers::start(&targets, CALLERS);
+    let callers = Callers::start(calls, CALLERS);
     sleep(Duration::from_secs(options.seconds)).await;
     let responses = callers.finish().await?;
     let (elapsed, after) = (began.elapsed(), server.cpu_times()?);
@@ -149,9 +170,8 @@ async fn capacity(options: &Options, name: &str, kind: DatabaseKind, accounts: u
     let [p50, p99] = percentiles_ms(&responses.latencies, [50, 99]);
     let [platen, sqld] =
         [0, 1].map(|index| milliseconds(after[index].saturating_sub(before[index])) / requests);
-    let others = responses.failed();
     println!(
-        "| {name} | {accounts} | {:.0} | {p50:.1} | {p99:.1} | {platen:.2} | {sqld:.2} | {others} |",
+        "| {name} | {:.0} | {p50:.1} | {p99:.1} | {platen:.2} | {sqld:.2} | {responses} |",
         requests / elapsed.as_secs_f64()
     );
     Ok(())
@@ -160,9 +180,9 @@ async fn capacity(options: &Options, name: &str, kind: DatabaseKind, accounts: u
 async fn turns(name: &str, kind: DatabaseKind) -> Result<()> {
     let server = Measured::start(kind).await?;
     let (target, spent) = (server.target(Quota::Unlimited).await?, server.target(Quota::Of(1)).await?);
-    Responses::default().send(&spent).await;
+    Responses::default().send(spent.minimal()).await;
     let alone = series(&target, REQUESTS).await;
-    let clients = Callers::start(&[spent], SPENT_CLIENTS);
+    let clients = Callers::start([spent.minimal()], SPENT_CLIENTS);
     sleep(WARM_UP).await;
     let beside = series(&target, REQUESTS).await;
     let clients = clients.finish().await?;
@@ -178,7 +198,7 @@ async fn turns(name: &str, kind: DatabaseKind) -> Result<()> {
 async fn series(target: &Target, requests: usize) -> Responses {
     let mut responses = Responses::default();
     for _ in 0..requests {
-        responses.send(target).await;
+        responses.send(target.minimal()).await;
     }
     responses
 }

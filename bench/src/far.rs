@@ -119,7 +119,7 @@ impl Measured {
 
     async fn measure(&self, options: &Options) -> Result<()> {
         let time = Duration::from_secs(options.seconds);
-        Responses::default().send(&self.target).await;
+        Responses::default().send(self.target.minimal()).await;
         let alone = self.series(Duration::ZERO, time).await;
         let paused = self.series(PAUSE, time.max(10 * PAUSE)).await;
         let is_quiet = !options.short && self.link.round_trip == Duration::from_millis(100);
@@ -127,28 +127,27 @@ impl Measured {
         if is_quiet && self.link.loss_percent == 0 {
             for _ in 0..QUIET_REQUESTS {
                 sleep(QUIET).await;
-                seldom.send(&self.target).await;
+                seldom.send(self.target.minimal()).await;
             }
         }
         let mut wrong = Responses::default();
         let began = Instant::now();
         while began.elapsed() < time {
-            wrong.send(&self.target.with_unknown_key()).await;
+            wrong.send(self.target.with_unknown_key().minimal()).await;
         }
         let callers = if self.platform == Platform::Spin { SPIN_CALLERS } else { CALLERS };
-        let targets = std::slice::from_ref(&self.target);
         // Opens connections and instances.
-        let warm_up = Callers::start(targets, callers);
+        let warm_up = Callers::start([self.target.minimal()], callers);
         sleep(WARM_UP).await;
         warm_up.finish().await?;
         let began = Instant::now();
-        let many = Callers::start(targets, callers);
+        let many = Callers::start([self.target.minimal()], callers);
         sleep(time).await;
         let many = many.finish().await?;
         let rate = count(many.latencies.len() - many.failed()) / began.elapsed().as_secs_f64();
 
-        let strangers: Vec<_> = (0..CALLERS).map(|_| self.target.with_unknown_key()).collect();
-        let strangers = Callers::start(&strangers, CALLERS);
+        let strangers = (0..CALLERS).map(|_| self.target.with_unknown_key().minimal());
+        let strangers = Callers::start(strangers, CALLERS);
         sleep(WARM_UP).await;
         let beside = self.series(Duration::ZERO, time).await;
         strangers.finish().await?;
@@ -177,7 +176,7 @@ impl Measured {
     async fn series(&self, pause: Duration, time: Duration) -> Responses {
         let (mut responses, began) = (Responses::default(), Instant::now());
         while began.elapsed() < time {
-            responses.send(&self.target).await;
+            responses.send(self.target.minimal()).await;
             sleep(pause).await;
         }
         responses

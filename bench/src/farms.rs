@@ -102,7 +102,7 @@ struct Rate {
 async fn scaling(options: &Options, farms: usize, percent: usize) -> Result<Rate> {
     let server = Measured::start(farms).await?;
     let number = farms * SLOTS * percent / 100;
-    let callers = Callers::start(&server.targets, number);
+    let callers = Callers::start(server.targets.iter().map(Target::minimal), number);
     sleep(WARM_UP).await;
     let (before, began) = (server.served(), Instant::now());
     sleep(Duration::from_secs(options.seconds)).await;
