@@ -72,15 +72,17 @@ async fn targets(shared: Arc<Shared>) {
     );
     site.put("/chain2", Reply::page(format!("2<meta http-equiv=refresh content='0;url={target}'>")));
     site.put("/refresh", Reply::page("first").with_header("refresh", &format!("0;url={target}")));
-    let mut sources: Vec<_> = navigating(&target).iter().map(|page| html(page)).collect();
-    sources.extend(navigating(&target).iter().map(|page| url(&site.at(&Site::markup(page)))));
-    sources.extend(["/chain", "/refresh"].map(|path| url(&site.at(path))));
-    for job in &sources {
-        for output in [png(), full_page_png(), element_png()] {
-            shared.expect_green(&to(output, job.clone())).await;
+    let by_both = |page: &String| [html(page), url(&site.at(&Site::markup(page)))];
+    let mut sources: Vec<_> = navigating(&target).iter().map(by_both).collect();
+    sources.extend(["/chain", "/refresh"].map(|path| [url(&site.at(path)), url(&site.at(path))]));
+    // Each page in every format, and each format of markup and of URLs.
+    for (number, jobs) in sources.iter().enumerate() {
+        let job = |format: usize| jobs[(number + format) % 2].clone();
+        for (format, output) in [png(), full_page_png(), element_png()].into_iter().enumerate() {
+            shared.expect_green(&to(output, job(format))).await;
         }
-        shared.expect_text(job.clone(), "target").await;
-        let mut idle = waiting(job.clone(), 100.0);
+        shared.expect_text(job(3), "target").await;
+        let mut idle = waiting(job(4), 100.0);
         idle.options.wait_until = WaitUntil::NetworkIdle;
         shared.expect_green(&idle).await;
     }
@@ -153,19 +155,23 @@ async fn refused_by_browser(shared: Arc<Shared>) {
         form(&format!("action='{}'", site.at("/never")), "stop()"),
         format!("<script>const go = () => {{ location = '{}'; stop() }}</script>", site.at("/never")),
     ];
-    for page in pages {
-        for (start, wait) in [("onload = go", 0.0), ("go && go()", 0.0), ("go && setTimeout(go, 300)", 500.0)]
+    for (number, page) in pages.iter().enumerate() {
+        for (at, (start, wait)) in
+            [("onload = go", 0.0), ("go && go()", 0.0), ("go && setTimeout(go, 300)", 500.0)]
+                .into_iter()
+                .enumerate()
         {
             if start == "go && go()" && page.contains("stop()") {
                 // Its own loading as well.
                 continue;
             }
             let page = format!("{GREEN_PAGE}kept{page}<script>{start}</script>");
-            for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
-                // Far longer than any of them takes.
-                let file = shared.farm.render(&waiting(job, wait), Duration::from_mins(1)).await;
-                assert_eq!(file.map(|file| middle(&file)), Ok(GREEN), "{page}");
-            }
+            // Each page and each start is tried as markup and by URL.
+            let is_markup = (number + at) % 2 == 0;
+            let job = if is_markup { html(&page) } else { url(&site.at(&Site::markup(&page))) };
+            // Far longer than any of them takes.
+            let file = shared.farm.render(&waiting(job, wait), Duration::from_mins(1)).await;
+            assert_eq!(file.map(|file| middle(&file)), Ok(GREEN), "{page}");
         }
     }
 }
