@@ -1,8 +1,8 @@
 //! The golden cases: invalid bodies and their messages, valid bodies and their jobs.
 //!
-//! A case with a saved template runs on each deployment. All others run once on each platform: an invalid body is
-//! refused before the claim, and the claim of a valid one contains nothing of its body.
-//! `invalid_bodies_are_not_counted` sends one of each kind again.
+//! Valid bodies run once on each platform: the claim of one contains nothing of its body. The component refuses invalid ones
+//! before it uses anything else of its platform than the body, so they run on the first deployment only, and
+//! `invalid_bodies_are_not_counted` sends one of each kind on each platform.
 
 use std::collections::HashSet;
 
