@@ -153,7 +153,8 @@ async fn save_as_template(stage: Stage) -> Result<()> {
     page.frames_show("For Ada").await?;
     page.fill("#name", "From the playground").await?;
     page.click("#save").await?;
-    page.wait("location.search.includes('template-created')").await?;
+    page.wait("location.search.includes('template-created') && document.querySelector('[name=landscape]')")
+        .await?;
     let saved =
         "['format', 'landscape'].map((name) => document.querySelector(`[name=${name}]`).value).join()";
     ensure!(page.text(saved).await? == "pdf,true", "{}", page.text(saved).await?);
