@@ -1,6 +1,6 @@
 //! Saved templates and their versions. A trigger of the schema keeps the version that a save replaces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use platen_shared::{
     id::{AccountId, TemplateId},
@@ -49,6 +49,8 @@ pub struct TemplateContent {
     pub revision: u32,
     /// Who saved it last: an e-mail address, or `command line`.
     pub saved_by: String,
+    /// The names that values may have; see [`TemplateRecord`].
+    pub names: BTreeSet<String>,
 }
 
 impl TemplateContent {
@@ -135,7 +137,7 @@ const GET: Scoped = Scoped::new(select_templates!("", "WHERE account_id = ?1 AND
 const GET_CONTENT: Scoped = Scoped::new(select_templates!(
     ", packed_html, samples, \
      (SELECT count(*) FROM template_versions v WHERE v.account_id = ?1 AND v.template_id = t.id), \
-     revision, saved_by",
+     revision, saved_by, names",
     "WHERE account_id = ?1 AND t.id = ?2"
 ));
 const INSERT: Scoped = Scoped::new(concat!(
@@ -320,6 +322,7 @@ impl FromRow for TemplateContent {
             versions: row.next()?,
             revision: row.next()?,
             saved_by: row.next()?,
+            names: row.next()?,
         })
     }
 }

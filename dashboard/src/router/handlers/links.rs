@@ -6,7 +6,6 @@ use platen_shared::{
     endpoint::Endpoint,
     job::{ImageOptions, Output, Region, rounded_pixels},
     link::LinkFile,
-    name::Name,
     request::{RenderRequest, SavedTemplate},
     template::Language,
 };
@@ -213,21 +212,11 @@ fn file_form(link: &Link, template: &TemplateContent, entered: Option<&Form>) ->
     FileForm {
         stem: Field::valid(entered.map_or_else(|| stem_of(&link.name), |form| form.text("stem"))),
         extension: extension.to_owned(),
-        values: names(template).into_iter().map(value).collect(),
+        values: template.names.iter().cloned().map(value).collect(),
         error: String::new(),
         is_jinja: template.template.language == Language::Jinja,
         is_submitted: entered.is_some(),
     }
-}
-
-/// The names of the values that an address may have.
-fn names(template: &TemplateContent) -> Vec<String> {
-    if template.template.language == Language::Placeholders {
-        return template.template.placeholders.clone();
-    }
-    let (name, options) = (Name::stored(template.template.name.clone()), template.template.options.clone());
-    let record = templates::record(Language::Jinja, name, &template.html, options);
-    record.map(|record| record.names.into_iter().collect()).unwrap_or_default()
 }
 
 /// The text of a sample value; an address has texts only.
