@@ -11,7 +11,7 @@ pub(crate) fn cases() -> Vec<Case> {
         .iter()
         .map(|language| {
             let run = move |stage| runs(stage, language);
-            language.where_it_runs(Case::any_server(format!("snippets/{}", language.block), run))
+            language.where_it_sends(Case::any_server(format!("snippets/{}", language.block), run))
         })
         .collect()
 }
@@ -34,6 +34,16 @@ impl Language {
     /// The case on machines with the language.
     pub(crate) fn where_it_runs(&self, case: Case) -> Case {
         self.command.first().map_or(case.clone(), |program| case.needs_program(program))
+    }
+
+    /// The case on machines where a program in the language can send requests.
+    pub(crate) fn where_it_sends(&self, case: Case) -> Case {
+        let case = self.where_it_runs(case);
+        if self.block != "php" {
+            return case;
+        }
+        let output = Command::new("php").args(["-r", "exit((int) !extension_loaded('curl'));"]).output();
+        case.needs(output.is_ok_and(|output| output.status.success()), "php with curl")
     }
 }
 

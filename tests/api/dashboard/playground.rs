@@ -10,7 +10,7 @@ use crate::snippets::{self, LANGUAGES, Language};
 pub(crate) fn cases() -> Vec<Case> {
     let programs = LANGUAGES.iter().map(|language| {
         let name = format!("dashboard/playground/programs_run/{}", id(language));
-        language.where_it_runs(Case::any_database(name, move |stage| program_runs(stage, language)))
+        language.where_it_sends(Case::any_database(name, move |stage| program_runs(stage, language)))
     });
     let cases = [
         Case::any_database("dashboard/playground/saves_markup_as_a_template", save_as_template),
