@@ -2,6 +2,13 @@
 # Downloads come from apt, rustup, crates.io, npm and PyPI only.
 
 set -euo pipefail
+# Each script describes itself in the comment at its top. It is printed before anything is done.
+case "${1:-}" in
+  -h | --help)
+    sed -n '2,/^[^#]/s/^# \?//p' "$0"
+    exit
+    ;;
+esac
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 export PATH="$HOME/.cargo/bin:$PATH"
@@ -15,6 +22,9 @@ fail() {
   printf '%serror:%s %s\n' "$red" "$plain" "$*" >&2
   exit 1
 }
+
+# no_arguments ARGUMENT...: fails if there is one, for scripts that take none.
+no_arguments() { [ $# = 0 ] || fail "unknown argument $1: ${0##*/} takes none"; }
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then
