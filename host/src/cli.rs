@@ -26,6 +26,7 @@ use std::{
 use anyhow::{Context as _, Error, Result};
 use clap::Args;
 use platen_farm::InvalidUpstream;
+use platen_shared::id::AccountId;
 use serde::Serialize;
 
 use crate::{
@@ -119,6 +120,18 @@ pub(crate) struct ListArgs {
     account: Option<String>,
     #[command(flatten)]
     common: CommonArgs,
+}
+
+impl ListArgs {
+    /// The database, and the id of the account whose rows are listed if not all are.
+    async fn open(&self) -> Result<(Admin, Option<AccountId>)> {
+        let admin = self.common.open().await?;
+        let account = match &self.account {
+            Some(account) => Some(admin.account(account).await?.id),
+            None => None,
+        };
+        Ok((admin, account))
+    }
 }
 
 impl CommonArgs {

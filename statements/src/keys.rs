@@ -78,7 +78,7 @@ macro_rules! select_keys {
     };
 }
 
-const EVERY: &str = select_keys!("ORDER BY k.rowid");
+const EVERY: &str = select_keys!("AND (?1 IS NULL OR account_id = ?1) ORDER BY k.rowid");
 const OWNER: &str = "SELECT account_id FROM api_keys WHERE id = ?1 AND kind = 'key'";
 const OWNER_BY_HASH: &str = "SELECT account_id FROM api_keys WHERE hash = ?1 AND kind = 'key'";
 const LIST: Scoped = Scoped::new(select_keys!("AND account_id = ?1 ORDER BY k.rowid DESC"));
@@ -118,9 +118,9 @@ const DELETE_EXPIRED: Scoped = Scoped::new(
 );
 
 impl<B: Backend> Operator<'_, B> {
-    /// The keys of all accounts, the oldest first.
-    pub async fn keys(&self) -> Result<Vec<Key>, B::Error> {
-        self.store.backend.all(EVERY, values![]).await
+    /// The keys of all accounts or of one, the oldest first.
+    pub async fn keys(&self, account: Option<&AccountId>) -> Result<Vec<Key>, B::Error> {
+        self.store.backend.all(EVERY, values![account]).await
     }
 
     /// The account that owns a key.

@@ -100,7 +100,7 @@ macro_rules! select_links {
     };
 }
 
-const EVERY: &str = select_links!("?1", "ORDER BY k.rowid");
+const EVERY: &str = select_links!("?1", "AND (?2 IS NULL OR k.account_id = ?2) ORDER BY k.rowid");
 const OWNER: &str = "SELECT account_id FROM api_keys WHERE id = ?1 AND kind = 'link'";
 const LIST: Scoped = Scoped::new(select_links!(
     "?2",
@@ -141,9 +141,9 @@ pub async fn find<B: Backend>(backend: &B, id: &LinkId) -> Result<Option<SignedL
 }
 
 impl<B: Backend> Operator<'_, B> {
-    /// The links of all accounts, the oldest first.
-    pub async fn links(&self) -> Result<Vec<Link>, B::Error> {
-        self.store.backend.all(EVERY, values![self.store.now]).await
+    /// The links of all accounts or of one, the oldest first.
+    pub async fn links(&self, account: Option<&AccountId>) -> Result<Vec<Link>, B::Error> {
+        self.store.backend.all(EVERY, values![self.store.now, account]).await
     }
 
     /// The account that owns a link.

@@ -122,9 +122,8 @@ macro_rules! select_templates {
     };
 }
 
-const EVERY: &str = select_templates!("", "ORDER BY t.rowid");
+const EVERY: &str = select_templates!("", "WHERE ?1 IS NULL OR account_id = ?1 ORDER BY t.rowid");
 const OWNER: &str = "SELECT account_id FROM templates WHERE id = ?1";
-const LIST: Scoped = Scoped::new(select_templates!("", "WHERE account_id = ?1 ORDER BY t.rowid"));
 const COUNT: Scoped = Scoped::new("SELECT count(*) FROM templates WHERE account_id = ?1");
 const NAMES: Scoped = Scoped::new(
     "SELECT id, name FROM templates WHERE account_id = ?1 ORDER BY updated_at DESC, rowid DESC LIMIT ?2 OFFSET ?3",
@@ -169,9 +168,9 @@ const VERSION: Scoped = Scoped::new(
 const MAX_LISTED: i64 = 200;
 
 impl<B: Backend> Operator<'_, B> {
-    /// The templates of all accounts, the oldest first.
-    pub async fn templates(&self) -> Result<Vec<Template>, B::Error> {
-        self.store.backend.all(EVERY, values![]).await
+    /// The templates of all accounts or of one, the oldest first.
+    pub async fn templates(&self, account: Option<&AccountId>) -> Result<Vec<Template>, B::Error> {
+        self.store.backend.all(EVERY, values![account]).await
     }
 
     /// The account that owns a template.
@@ -181,11 +180,6 @@ impl<B: Backend> Operator<'_, B> {
 }
 
 impl<B: Backend> AccountScope<'_, B> {
-    /// Every template, the oldest first.
-    pub async fn templates(&self) -> Result<Vec<Template>, B::Error> {
-        self.all(LIST, values![]).await
-    }
-
     /// The number of templates.
     pub async fn count_templates(&self) -> Result<u64, B::Error> {
         Ok(self.first(COUNT, values![]).await?.map_or(0, |(count,)| count))

@@ -161,7 +161,7 @@ async fn the_limit_of_a_day_is_exact_and_a_refund_gives_back() {
     assert!(owned.link(link.as_str()).await.unwrap().unwrap().last_used_at.is_some());
     // It goes with its template.
     assert!(owned.delete_template(template.as_str()).await.unwrap());
-    assert!(owned.links(None).await.unwrap().is_empty() && operator.links().await.unwrap().is_empty());
+    assert!(owned.links(None).await.unwrap().is_empty() && operator.links(None).await.unwrap().is_empty());
     let left = attempts.fixture.database.query("SELECT count(*) FROM link_days", vec![]).await.unwrap();
     assert_eq!(left, [vec![Value::from(0_i64)]]);
 }

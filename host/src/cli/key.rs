@@ -134,20 +134,10 @@ impl KeyCommand {
                 })
                 .await
             }
-            Self::List(ListArgs { account, common }) => {
-                let admin = common.open().await?;
-                let keys = match account {
-                    None => admin.operator().keys().await?,
-                    Some(account) => {
-                        let id = admin.account(&account).await?.id;
-                        let mut keys = admin.operator().account_scope(&id).keys().await?;
-                        // The oldest first, as without an account.
-                        keys.reverse();
-                        keys
-                    }
-                };
-                let now = admin.now();
-                common.output.print(&keys, |keys| keys_table(keys, now))
+            Self::List(list) => {
+                let (admin, account) = list.open().await?;
+                let keys = admin.operator().keys(account.as_ref()).await?;
+                list.common.output.print(&keys, |keys| keys_table(keys, admin.now()))
             }
             Self::Disable(of) => {
                 change(of, "disabled", async |owned, id| owned.set_key_disabled(id, true).await).await

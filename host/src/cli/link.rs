@@ -165,19 +165,10 @@ impl LinkCommand {
                     created.with_context(|| format!("the account has no template {template:?}"))?;
                 print_secret(&common, &owned, id.as_str(), &secret).await
             }
-            Self::List(ListArgs { account, common }) => {
-                let admin = common.open().await?;
-                let links = match account {
-                    None => admin.operator().links().await?,
-                    Some(account) => {
-                        let id = admin.account(&account).await?.id;
-                        let mut links = admin.operator().account_scope(&id).links(None).await?;
-                        // The oldest first, as without an account.
-                        links.reverse();
-                        links
-                    }
-                };
-                common.output.print(&links, |links| links_table(links))
+            Self::List(list) => {
+                let (admin, account) = list.open().await?;
+                let links = admin.operator().links(account.as_ref()).await?;
+                list.common.output.print(&links, |links| links_table(links))
             }
             Self::Roll { of: LinkArgs { id, common }, grace } => {
                 let no_link = || no_link(&id);

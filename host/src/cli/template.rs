@@ -110,16 +110,10 @@ impl TemplateCommand {
     pub(crate) async fn run(self) -> Result<()> {
         match self {
             Self::Put(put) => put.run().await,
-            Self::List(ListArgs { account, common }) => {
-                let admin = common.open().await?;
-                let templates = match account {
-                    None => admin.operator().templates().await?,
-                    Some(account) => {
-                        let id = admin.account(&account).await?.id;
-                        admin.operator().account_scope(&id).templates().await?
-                    }
-                };
-                common.output.print(&templates, |templates| templates_table(templates))
+            Self::List(list) => {
+                let (admin, account) = list.open().await?;
+                let templates = admin.operator().templates(account.as_ref()).await?;
+                list.common.output.print(&templates, |templates| templates_table(templates))
             }
             Self::Show { options, template: TemplateArgs { id, common } } => {
                 let admin = common.open().await?;

@@ -106,10 +106,7 @@ impl SavedTemplates {
         let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
         let operator = self.admin.operator();
         wait(async {
-            let mut templates = match &self.account {
-                None => operator.templates().await?,
-                Some(account) => operator.account_scope(account).templates().await?,
-            };
+            let mut templates = operator.templates(self.account.as_ref()).await?;
             templates.retain(|template| {
                 let name = template.name.to_lowercase();
                 template.id.as_str() == search.trim() || words.iter().all(|word| name.contains(word))
