@@ -99,12 +99,21 @@ async fn forms_are_kept(stage: Stage) -> Result<()> {
     let page = person.post_bare(&path, &[("form_token", "old"), ("html", "<p>typed</p>")]).await?.is(403)?;
     ensure!(page.body.contains(&shown("<p>typed</p>")) && page.body.contains("had expired"), "{}", page.body);
 
-    // Forms with one field, and those of operators.
+    // Those of links, forms with one field, and those of operators.
     let operator_email = new_email("op");
     let operator = Person::invited(&app, &operator_email, &["--operator"]).await?;
     let a = format!("/dashboard/operator/accounts/{}", account.id);
+    let mut person = owner.clone();
+    let template = person.new_template("card", "<p>{{ a }}</p>").await?;
+    let created =
+        app.operator.run(&["link", "create", "--account", &account.id, "--template", &template]).await?;
+    let link = format!("/dashboard/links/{}", created["id"].as_str().context("no id")?);
     for (person, email, path, field, value) in [
         (&owner, &email, "/dashboard/keys", "name", "typed key"),
+        (&owner, &email, &format!("/dashboard/templates/{template}/links"), "name", "typed link"),
+        (&owner, &email, &format!("{link}/settings"), "dailyLimit", "4712"),
+        (&owner, &email, &link, "stem", "typed-file"),
+        (&owner, &email, &link, "value.a", "typed value"),
         (&operator, &operator_email, "/dashboard/operator", "name", "typed account"),
         (&operator, &operator_email, &format!("{a}/name"), "name", "typed name"),
         (&operator, &operator_email, &format!("{a}/quota"), "quota", "4711"),
@@ -117,7 +126,8 @@ async fn forms_are_kept(stage: Stage) -> Result<()> {
         let kept = format!("kept.{field}");
         let fields = [("next", path), (&kept, value), ("email", email), ("password", PASSWORD)];
         let page = person.post("/dashboard/sign-in", &fields).await?.is(200).context(path.to_owned())?;
-        ensure!(page.body.contains(&format!("value=\"{value}\"")), "{path}: {}", page.body);
+        let controls = [format!("value=\"{value}\""), format!("\n{value}</textarea>")];
+        ensure!(controls.iter().any(|it| page.body.contains(it)), "{path}: {}", page.body);
     }
     // An action without text is not repeated: the user sees the page again.
     let mut person = owner.clone();
