@@ -144,7 +144,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "template-unchanged" => "Nothing has changed since the last save.",
         "template-saved" => "Template saved. The previous version is kept.",
         "template-duplicated" => "Template duplicated. You are editing the copy.",
-        "template-deleted" => "Template deleted, including its versions.",
+        "template-deleted" => "Template deleted, including its versions and links.",
         "version-restored" => "Version restored. The content it replaces is kept as a version.",
         "retention-changed" => "Retention changed.",
         "account-created" => "Account created. Invite its first user, who becomes its owner, below.",

@@ -41,6 +41,7 @@ record! {
     pub struct AccountContents {
         pub keys: u64,
         pub templates: u64,
+        pub links: u64,
         /// Recorded requests that are still kept.
         pub requests: u64,
         /// Its users, except for operators.
@@ -52,13 +53,22 @@ record! {
 
 impl fmt::Display for AccountContents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { keys, templates, requests, members, invites } = *self;
-        let counted =
-            |number: u64, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
-        let parts =
-            [counted(keys, "key"), counted(templates, "template"), counted(requests, "recorded request")];
-        write!(f, "{}, {} and {}", parts.join(", "), counted(members, "member"), counted(invites, "invite"))
+        let Self { keys, templates, links, requests, members, invites } = *self;
+        let parts = [
+            counted(keys, "key"),
+            counted(templates, "template"),
+            counted(links, "link"),
+            counted(requests, "recorded request"),
+            counted(members, "member"),
+        ];
+        write!(f, "{} and {}", parts.join(", "), counted(invites, "invite"))
     }
+}
+
+/// A number of things that a question counts, as "1 key" or "0 keys".
+#[must_use]
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// `?1` is now.
@@ -121,7 +131,9 @@ const SET_QUOTA: &str = "UPDATE accounts SET quota = ?2, last_change = ?3 WHERE 
 const SET_DISABLED: &str = "UPDATE accounts SET \
     disabled_at = CASE WHEN ?2 THEN coalesce(disabled_at, ?3) END, last_change = ?4 WHERE id = ?1 RETURNING id";
 const CONTENTS: &str = "SELECT (SELECT count(*) FROM api_keys WHERE account_id = ?2 AND kind = 'key'), \
-    (SELECT count(*) FROM templates WHERE account_id = ?2), (SELECT count(*) FROM attempts WHERE account_id = ?2), \
+    (SELECT count(*) FROM templates WHERE account_id = ?2), \
+    (SELECT count(*) FROM api_keys WHERE account_id = ?2 AND kind = 'link'), \
+    (SELECT count(*) FROM attempts WHERE account_id = ?2), \
     (SELECT count(*) FROM users WHERE account_id = ?2 AND NOT operator), \
     (SELECT count(*) FROM invites WHERE account_id = ?2 AND used_at IS NULL AND expires_at > ?1)";
 const DELETE_REQUESTS: &str =

@@ -50,7 +50,7 @@ pub(crate) enum AccountCommand {
     Disable(AccountArgs),
     /// Accept an account's keys again
     Enable(AccountArgs),
-    /// Delete an account with its keys, templates, recorded requests, members and invites; this cannot be undone
+    /// Delete an account with its keys, templates, links, recorded requests, members and invites; this cannot be undone
     Delete {
         #[command(flatten)]
         of: AccountArgs,

@@ -58,7 +58,7 @@ pub(crate) enum TemplateCommand {
         #[arg(value_name = "VERSION")]
         number: u32,
     },
-    /// Delete a template
+    /// Delete a template with its versions and links; this cannot be undone
     Delete(TemplateArgs),
 }
 

@@ -38,6 +38,7 @@ async fn deletion(stage: Stage) -> Result<()> {
     let limits = ["account", "limits", id, "--requests-per-minute", "100", "--concurrency", "10"];
     app.operator.run(&limits).await?;
     let template = app.operator.template(id, "First", "{{ a }}").await?;
+    app.operator.run(&["link", "create", "--account", id, "--template", &template]).await?;
     app.execute(&format!("UPDATE templates SET name = 'Second' WHERE id = '{template}'")).await?;
     app.execute(&format!("INSERT INTO template_files VALUES ('{id}', 'hash', unixepoch(), x'00')")).await?;
     let ahead = r#"{"id":1,"granted":2,"ends_at":99999999999}"#;
@@ -71,7 +72,7 @@ async fn deletion(stage: Stage) -> Result<()> {
 
     let refused = app.operator.output(&["account", "delete", id])?;
     let errors = String::from_utf8_lossy(&refused.stderr);
-    let contents = "1 key, 1 template, 1501 recorded requests, 1 member and 1 invite";
+    let contents = "1 key, 1 template, 1 link, 1501 recorded requests, 1 member and 1 invite";
     ensure!(!refused.status.success() && errors.contains(contents), "{errors}");
     ensure!(rows("api_keys").await? == Some(1), "it is deleted without --yes");
     let deleted = app.operator.run(&["account", "delete", id, "--yes"]).await?;
@@ -111,7 +112,7 @@ async fn by_operator(stage: Stage) -> Result<()> {
     let delete = format!("{path}/delete");
     ensure!(operator.get(&path).await?.is(200)?.body.contains(&delete), "no link");
     let page = operator.get(&delete).await?.is(200)?.body;
-    let contents = "with 1 key, 0 templates, 0 recorded requests, 1 member and 0 invites?";
+    let contents = "with 1 key, 0 templates, 0 links, 0 recorded requests, 1 member and 0 invites?";
     ensure!(page.contains(&account.name) && page.contains(contents), "{page}");
     owner.get(&delete).await?.is(404)?;
     owner.post(&delete, &[]).await?.is(404)?;

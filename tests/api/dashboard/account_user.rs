@@ -169,7 +169,7 @@ async fn versions(stage: Stage) -> Result<()> {
     ensure!(page.value("#name").await? == "Card (copy)");
     page.go(&format!("{}/dashboard/templates/{id}", app.base_url)).await?;
     page.press("Delete").await?.shows("Delete the template “Card”?").await?;
-    page.press("Delete template").await?.shows("Template deleted, including its versions.").await?;
+    page.press("Delete template").await?.shows("Template deleted, including its versions and links.").await?;
     target.render_template(&json!({ "templateId": id })).send().await?.error(404, "Template not found")?;
     page.submit(&[("#q", "cop")], "Search").await?.shows("Card (copy)").await?;
     page.go(&format!("{}/dashboard/templates?q=nothing", app.base_url)).await?;

@@ -201,6 +201,8 @@ async fn changes(stage: Stage) -> Result<()> {
     let at_once = ann.post(&format!("{}/roll", rolled.path), &confirmed).await?.is(303)?;
     ensure!(!ann.get(at_once.location()).await?.body.contains("work until"), "an overlap of 0");
 
+    let page = ann.get(&format!("/dashboard/templates/{}/delete", rolled.template)).await?.is(200)?.body;
+    ensure!(page.contains("Delete the template “card” with 0 earlier versions and 1 link?"), "{page}");
     ensure!(
         ann.get(&format!("{}/delete", rolled.path)).await?.is(200)?.body.contains("Delete the link “Cards”?")
     );

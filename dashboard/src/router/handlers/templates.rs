@@ -8,7 +8,10 @@ use platen_shared::{
     template::Language,
     template_record::{BadMarkup, TemplateRecord},
 };
-use platen_statements::templates::{SaveOutcome, TemplateContent, VersionContent};
+use platen_statements::{
+    accounts::counted,
+    templates::{SaveOutcome, TemplateContent, VersionContent},
+};
 
 use crate::{
     pages::{
@@ -90,12 +93,19 @@ pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> PageResult {
 }
 
 pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
-    context.owner()?;
-    let template = template(context, id).await?.template;
+    let account = context.owner()?;
+    let TemplateContent { template, versions, .. } = template(context, id).await?;
+    let links = account.links(Some(id)).await?.len() as u64;
     context.page(&ConfirmPage {
         layout: context.layout("Delete template", Section::Templates),
-        question: format!("Delete the template “{}”?", template.name),
-        consequence: "Its versions are deleted as well. Requests with its ID fail with “Template not found”.",
+        question: format!(
+            "Delete the template “{}” with {} and {}?",
+            template.name,
+            counted(versions.into(), "earlier version"),
+            counted(links, "link")
+        ),
+        consequence: "Requests with its ID fail with “Template not found”, and addresses of its links are refused. This \
+                      cannot be undone.",
         button: "Delete template",
         action: format!("{PATH}/{}/delete", template.id),
         fields: &[],
