@@ -21,6 +21,15 @@ use wasmtime::{
     Engine, Store, StoreContextMut,
     component::{Component, GuestTaskId, HasSelf, Linker},
 };
+use wasmtime_wasi::{
+    cli::{WasiCli, WasiCliView as _},
+    p2::{
+        self,
+        bindings::{cli, random},
+    },
+    p3,
+    random::{WasiRandom, WasiRandomView as _},
+};
 use wasmtime_wasi_http::{
     WasiBody, WasiHttp, WasiHttpView as _,
     handler::{
@@ -130,10 +139,21 @@ impl Handler {
     }
 }
 
+/// With what components import, and not with files and sockets.
 fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
-    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    wasmtime_wasi::p3::add_to_linker(&mut linker)?;
+    p2::add_to_linker_proxy_interfaces_async(&mut linker)?;
+    cli::environment::add_to_linker::<_, WasiCli>(&mut linker, State::cli)?;
+    cli::exit::add_to_linker::<_, WasiCli>(&mut linker, State::cli)?;
+    cli::terminal_input::add_to_linker::<_, WasiCli>(&mut linker, State::cli)?;
+    cli::terminal_output::add_to_linker::<_, WasiCli>(&mut linker, State::cli)?;
+    cli::terminal_stdin::add_to_linker::<_, WasiCli>(&mut linker, State::cli)?;
+    cli::terminal_stdout::add_to_linker::<_, WasiCli>(&mut linker, State::cli)?;
+    cli::terminal_stderr::add_to_linker::<_, WasiCli>(&mut linker, State::cli)?;
+    random::insecure_seed::add_to_linker::<_, WasiRandom>(&mut linker, State::random)?;
+    p3::cli::add_to_linker(&mut linker)?;
+    p3::clocks::add_to_linker(&mut linker)?;
+    p3::random::add_to_linker(&mut linker)?;
     http::types::add_to_linker::<_, WasiHttp>(&mut linker, State::http)?;
     http::client::add_to_linker::<_, Outgoing>(&mut linker, State::http)?;
     bindings::spin::sqlite::sqlite::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
