@@ -16,6 +16,8 @@ struct Counts {
     all: AtomicUsize,
     in_progress: AtomicUsize,
     most_in_progress: AtomicUsize,
+    /// None is answered before so many were in progress at once.
+    awaited_in_progress: AtomicUsize,
 }
 
 /// A server that answers after 20 ms: the first `failures` requests with this error, and other statements with their text.
@@ -31,6 +33,11 @@ async fn server(failures: usize, error: Json) -> (Loopback, Url, Arc<Counts>) {
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let pipeline: Json = serde_json::from_slice(&body).unwrap();
             sleep(Duration::from_millis(20)).await;
+            while counts.most_in_progress.load(Ordering::SeqCst)
+                < counts.awaited_in_progress.load(Ordering::SeqCst)
+            {
+                sleep(Duration::from_millis(1)).await;
+            }
             let requests = pipeline["requests"].as_array().unwrap().iter();
             let failed = json!({ "type": "error", "error": error });
             let outcomes = requests.map(|request| if fails { failed.clone() } else { echoed(request) });
@@ -145,6 +152,7 @@ async fn writes_share_a_request_and_each_has_its_own_result() {
 #[tokio::test]
 async fn concurrent_reads_are_limited() {
     let (_server, url, counts) = server(0, Json::Null).await;
+    counts.awaited_in_progress.store(MAX_CONCURRENT_READS, Ordering::SeqCst);
     let database = open(url).await;
     let reads = (0..100).map(|_| database.query("SELECT 1", vec![]));
     assert!(join_all(reads).await.into_iter().all(|result| result.is_ok()));
