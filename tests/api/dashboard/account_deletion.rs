@@ -74,7 +74,7 @@ async fn deletion(stage: Stage) -> Result<()> {
     let errors = String::from_utf8_lossy(&refused.stderr);
     let contents = "1 key, 1 template, 1 link, 1501 recorded requests, 1 member and 1 invite";
     ensure!(!refused.status.success() && errors.contains(contents), "{errors}");
-    ensure!(rows("api_keys").await? == Some(1), "it is deleted without --yes");
+    ensure!(rows("api_keys").await? == Some(2), "it is deleted without --yes");
     let deleted = app.operator.run(&["account", "delete", id, "--yes"]).await?;
     ensure!(deleted["name"] == account.name && deleted["deleted"]["templates"] == 1, "{deleted}");
     target.minimal().send().await?.error(401, "Invalid API key")?;
