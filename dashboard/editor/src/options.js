@@ -26,8 +26,9 @@ export function optionControls(form, { source = () => "template", onChange }) {
   const editors = new Map();
   const switches = new Map();
   const unset = new Map();
-  // The options of the template that is rendered, by name.
+  // The options of the template that is rendered, by name, and the field that it has no use for.
   let base = {};
+  let unused;
 
   const valueOf = (field) => editors.get(field)?.text ?? field.value;
   function setValue(field, value) {
@@ -63,9 +64,11 @@ export function optionControls(form, { source = () => "template", onChange }) {
     const format = form.elements.format?.value || base.format || "png";
     for (const row of rows) {
       const { source: ofSource, formats } = row.dataset;
-      const applies = (!ofSource || ofSource === source()) && (!formats || formats.split(" ").includes(format));
-      row.hidden = !applies;
       const inRow = [...row.querySelectorAll("[name]")];
+      const isUsed = row.dataset.field !== unused || inRow.some((field) => valueOf(field) !== "");
+      const applies =
+        isUsed && (!ofSource || ofSource === source()) && (!formats || formats.split(" ").includes(format));
+      row.hidden = !applies;
       for (const field of inRow) field.disabled = !applies;
       row.classList.toggle("changed", !ofSource && inRow.some(isSet));
     }
@@ -220,8 +223,9 @@ export function optionControls(form, { source = () => "template", onChange }) {
       ...baseLeft(),
       ...Object.fromEntries(fields.filter(isSet).map((field) => [field.name, valueOf(field)])),
     }),
-    setBase(options) {
+    setBase(options, unusedField) {
       base = options;
+      unused = unusedField;
       show();
     },
     set(given) {

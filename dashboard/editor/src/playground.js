@@ -93,7 +93,8 @@ export function playgroundPage(form) {
   }
   async function showCurrent() {
     stopAsking();
-    options.setBase(source() === "template" ? template.options : {});
+    const unused = { jinja: "variables", placeholders: "data" }[template.language];
+    options.setBase(source() === "template" ? template.options : {}, unused);
     showPreview();
     if (JSON.stringify(entered()).length > MAX_LIVE_CHARACTERS) return;
     const number = last;

@@ -166,6 +166,7 @@ async fn template_by_name(stage: Stage) -> Result<()> {
     choose(&page, "templateId", "An invoice").await?;
     page.wait("document.querySelector('#option-variables-editor .cm-content')?.innerText.includes('\"n\"')")
         .await?;
+    page.wait("document.querySelector('[data-field=data]').hidden").await?;
     page.in_frames("document.body?.innerText.startsWith('one')").await?;
     render(&page).await?;
     page.shows("Rendered in").await
