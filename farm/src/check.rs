@@ -4,6 +4,7 @@
 
 use std::{env, fmt, time::Duration};
 
+use futures::future::BoxFuture;
 use platen_program::startup;
 use platen_shared::{endpoint::Endpoint, id::AccountId, limits, request::RenderRequest};
 use rustix::fs::statvfs;
@@ -97,7 +98,12 @@ pub fn summary(findings: &[Finding]) -> (String, bool) {
 }
 
 /// Starts one browser with these settings and renders with it.
-pub async fn check(config: &Config, args: &CheckArgs) -> Vec<Finding> {
+#[must_use]
+pub fn check<'a>(config: &'a Config, args: &'a CheckArgs) -> BoxFuture<'a, Vec<Finding>> {
+    Box::pin(find(config, args))
+}
+
+async fn find(config: &Config, args: &CheckArgs) -> Vec<Finding> {
     let mut findings = machine(config);
     let path = match command::find(config.chromium.as_deref()) {
         Ok(path) => path,

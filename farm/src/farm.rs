@@ -2,6 +2,8 @@
 //!
 //! Invariant: a job ends by its deadline, is attempted at most [`MAX_ATTEMPTS`] times, and holds its browser
 //! until its page is closed or reset. No page starts that cannot end by the deadline.
+//!
+//! The futures for other crates are boxed, so that their code is compiled here, and not in each program that awaits them.
 
 use std::{
     borrow::Cow,
@@ -10,13 +12,11 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
+use futures::future::BoxFuture;
 use platen_program::{MetricsRegistry, error_chain};
 use platen_shared::{
-    format::OutputFormat,
     job::{RenderJob, Source},
-    page_report::PageReport,
-    refusal::{PageText, Refusal},
+    refusal::Refusal,
 };
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 use tokio::time::{Instant, timeout_at};
@@ -32,7 +32,7 @@ use crate::{
     job_progress::{JobProgress, Phase, Phases},
     metrics::{self, Metrics, OutcomeGuard},
     pool::{Lease, PageRequest, Pool, has_time},
-    render::{self, Clock, Site},
+    render::{self, Clock, Rendered, Site},
 };
 
 /// A job whose renderer or browser failed is tried once more, on another browser, if it can come as far in time.
@@ -67,19 +67,6 @@ impl Collector for Gauges {
     }
 }
 
-/// A rendered file.
-#[derive(Debug, Clone)]
-pub struct Rendered {
-    /// The file.
-    pub bytes: Bytes,
-    /// What its page did.
-    pub page: PageReport,
-    /// Texts of the page's first errors and failed requests, in their order.
-    pub problems: Vec<PageText>,
-    /// The format of `bytes`.
-    pub format: OutputFormat,
-}
-
 /// Whether a farm accepts jobs. Does not keep the farm running.
 #[derive(Debug, Clone)]
 pub struct Readiness {
@@ -99,18 +86,24 @@ impl Farm {
     ///
     /// # Errors
     /// [`StartError`] if no browser can be started with these settings.
-    pub async fn start(config: Config) -> Result<Self, StartError> {
-        Self::start_with_metrics(config, &MetricsRegistry::default()).await
+    #[must_use]
+    pub fn start(config: Config) -> BoxFuture<'static, Result<Self, StartError>> {
+        Self::start_with_metrics(config, MetricsRegistry::default())
     }
 
     /// The same as [`Farm::start`], with the metrics in the registry of the process. A registry takes one farm.
     ///
     /// # Errors
     /// Those of [`Farm::start`].
-    pub async fn start_with_metrics(
-        mut config: Config,
-        registry: &MetricsRegistry,
-    ) -> Result<Self, StartError> {
+    #[must_use]
+    pub fn start_with_metrics(
+        config: Config,
+        registry: MetricsRegistry,
+    ) -> BoxFuture<'static, Result<Self, StartError>> {
+        Box::pin(Self::start_in(config, registry))
+    }
+
+    async fn start_in(mut config: Config, registry: MetricsRegistry) -> Result<Self, StartError> {
         // Read once, because the number of cores and the limits of memory can change.
         config.browsers = Some(config.browser_count());
         config.page_memory = Some(config.page_memory_mib());
@@ -123,7 +116,6 @@ impl Farm {
         let filling = Filling::new(&config);
         let pool = Pool::start(launcher, config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
         tracing::info!(browsers, "farm is ready");
-        let registry = registry.clone();
         let registered = registry.clone();
         let inner = Arc::new(Inner { pool, egress, filling, metrics, registry: registered, drain_timeout });
         let sampled = Arc::downgrade(&inner);
@@ -137,24 +129,32 @@ impl Farm {
     ///
     /// # Errors
     /// [`Refusal`]; the farm has logged its cause.
-    pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
+    #[must_use]
+    pub fn render<'a>(
+        &'a self,
+        job: &'a RenderJob,
+        time_left: Duration,
+    ) -> BoxFuture<'a, Result<Rendered, Refusal>> {
         let deadline = Instant::now() + time_left;
-        self.render_observed(job, None, deadline, &JobProgress::default()).await
+        Box::pin(async move { self.render_observed(job, None, deadline, &JobProgress::default()).await })
     }
 
     /// Renders like [`Farm::render`] a job with the files of a folder beside its markup, which has an address then.
     ///
     /// # Errors
     /// Those of [`Farm::render`].
-    pub async fn render_in_folder(
-        &self,
+    #[must_use]
+    pub fn render_in_folder<'a>(
+        &'a self,
         mut job: RenderJob,
-        folder: &Folder,
+        folder: &'a Folder,
         time_left: Duration,
-    ) -> Result<Rendered, Refusal> {
+    ) -> BoxFuture<'a, Result<Rendered, Refusal>> {
         let deadline = Instant::now() + time_left;
         job.options.assets.get_or_insert_default();
-        self.render_observed(&job, Some(folder), deadline, &JobProgress::default()).await
+        Box::pin(
+            async move { self.render_observed(&job, Some(folder), deadline, &JobProgress::default()).await },
+        )
     }
 
     /// Renders like [`Farm::render`]. The caller can read `progress` after dropping the future.
@@ -180,8 +180,9 @@ impl Farm {
 
     /// The options of the egress guard that are missing to reach a URL, as on a command line: `--egress-allow 10.0.0.1`. `None`
     /// if it can be reached, or if none of them allows it.
-    pub async fn missing_options(&self, url: &Url) -> Option<String> {
-        self.inner.egress.missing_options(url).await
+    #[must_use]
+    pub fn missing_options<'a>(&'a self, url: &'a Url) -> BoxFuture<'a, Option<String>> {
+        Box::pin(self.inner.egress.missing_options(url))
     }
 
     /// Denies pages a port of this machine on which the service listens, even where the operator allows
@@ -192,9 +193,12 @@ impl Farm {
 
     /// Rejects new jobs, waits for the others for at most the drain timeout, ends the
     /// browsers, and returns when their processes and profiles are removed.
-    pub async fn shutdown(&self) {
-        self.drain().await;
-        self.close().await;
+    #[must_use]
+    pub fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.drain().await;
+            self.close().await;
+        })
     }
 
     /// Rejects new jobs and waits for the others. Returns the time at which the drain timeout ends.
@@ -274,10 +278,10 @@ impl Inner {
             self.render_with_retries(&document, request, lease, job_egress, deadline, &progress.phases);
         // The one limit of all that a job does in its browser. What it leaves unfinished ends after the answer.
         let rendered = timeout_at(deadline, rendering).await.unwrap_or(Err(Refusal::Deadline));
-        let render::RenderedFile { bytes, page, problems } = rendered?;
-        let format = job.options.output.format();
-        self.metrics.render_seconds.of(format.extension()).observe(admitted.elapsed().as_secs_f64());
-        Ok(Rendered { bytes, page, problems, format })
+        let rendered = rendered?;
+        let seconds = admitted.elapsed().as_secs_f64();
+        self.metrics.render_seconds.of(rendered.format.extension()).observe(seconds);
+        Ok(rendered)
     }
 
     async fn render_with_retries(
@@ -288,7 +292,7 @@ impl Inner {
         mut job_egress: Arc<JobEgress>,
         deadline: Instant,
         phases: &Phases,
-    ) -> Result<render::RenderedFile, Refusal> {
+    ) -> Result<Rendered, Refusal> {
         let no_browser = |attempt| if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken };
         let (mut attempt, mut missing_pages, mut clock) = (1, 0, Clock::Virtual);
         let Document { job, site } = document;

@@ -29,6 +29,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use futures::future::BoxFuture;
 use platen_program::MetricsRegistry;
 use platen_shared::{job::RenderJob, limits, refusal::Refusal, wire};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -97,16 +98,26 @@ impl Farm {
     }
 
     /// Serves the farm's HTTP API, `POST /v1/jobs`, `POST /v1/fill` and `GET /metrics` with the bearer `token`, and `GET /healthz` and
-    /// `GET /readyz` without, until `shutdown` completes and for 3 s more, then does what [`Farm::shutdown`]
+    /// `GET /readyz` without, until `shutdown` is cancelled and for 3 s more, then does what [`Farm::shutdown`]
     /// does; new jobs are refused meanwhile.
     ///
     /// # Errors
     /// If serving on the listener fails.
-    pub async fn serve(
+    #[must_use]
+    pub fn serve(
         &self,
         listener: TcpListener,
         token: FarmToken,
-        shutdown: impl Future<Output = ()> + Send,
+        shutdown: CancellationToken,
+    ) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(self.serve_until(listener, token, shutdown))
+    }
+
+    async fn serve_until(
+        &self,
+        listener: TcpListener,
+        token: FarmToken,
+        shutdown: CancellationToken,
     ) -> io::Result<()> {
         if let Ok(address) = listener.local_addr() {
             self.forbid_port(address.port());
@@ -114,7 +125,7 @@ impl Farm {
         let ending = CancellationToken::new();
         let router = self.router_until(Some(token), ending.clone());
         let ended = async {
-            shutdown.await;
+            shutdown.cancelled().await;
             tracing::info!("shutting down: not ready any more");
             ending.cancel();
             sleep(NOTICE_TIME).await;

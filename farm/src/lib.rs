@@ -31,8 +31,9 @@ pub use egress_config::{
     EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
 };
 pub use error::{LaunchError, StartError};
-pub use farm::{Farm, Readiness, Rendered};
+pub use farm::{Farm, Readiness};
 pub use fill::fill_template_if_asked;
 pub use folder::{Folder, Missing};
 pub use http::{EmptyToken, FarmToken};
 pub use platen_cdp::CdpError;
+pub use render::Rendered;

@@ -41,13 +41,13 @@ async fn run(listen: SocketAddr, token_file: Option<&Path>, config: Config) -> R
     let cannot_listen = || format!("cannot listen on {listen}");
     let socket = startup::reserve(listen).with_context(cannot_listen)?;
     let Some(farm) =
-        stop.run_until_cancelled(Farm::start_with_metrics(config, &registry)).await.transpose()?
+        stop.run_until_cancelled(Farm::start_with_metrics(config, registry)).await.transpose()?
     else {
         return Ok(());
     };
     let listener = startup::listen(socket).with_context(cannot_listen)?;
     tracing::info!(address = %listener.local_addr()?, "listening");
-    let served = farm.serve(listener, token, stop.cancelled_owned()).await;
+    let served = farm.serve(listener, token, stop).await;
     telemetry::stop().await;
     served.context("the HTTP server failed")
 }

@@ -37,16 +37,16 @@ use platen_shared::{
 };
 use tokio::time::sleep;
 
+pub use self::documents::Rendered;
+use self::{
+    page_events::PageEventHandler, page_lease::PageLease, page_record::PageRecord, rendering::Rendering,
+    wait_plan::Awaited,
+};
 pub(crate) use self::{
-    documents::RenderedFile,
     page_lease::may_reuse_page,
     remaining_wait::real_wait,
     rendering::{Clock, JobContext},
     site::Site,
-};
-use self::{
-    page_events::PageEventHandler, page_lease::PageLease, page_record::PageRecord, rendering::Rendering,
-    wait_plan::Awaited,
 };
 use crate::{
     browser::Exit,
@@ -64,7 +64,7 @@ pub(crate) async fn render(
     context: &JobContext<'_>,
     request: &PageRequest,
     pooled: Lease,
-) -> Result<RenderedFile, JobError> {
+) -> Result<Rendered, JobError> {
     // Its pages have no proxy any more. It was found before it is replaced.
     if pooled.browser.has_lost_network_service() {
         pooled.kill("its network service has exited");
@@ -114,7 +114,7 @@ async fn mark_when_long(lease: &Lease) -> Infallible {
 }
 
 struct RenderedPage {
-    file: RenderedFile,
+    file: Rendered,
     is_static: bool,
 }
 

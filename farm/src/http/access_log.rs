@@ -15,7 +15,7 @@ use platen_shared::{
 use tokio::time::Instant;
 use tracing::{Span, info_span};
 
-use crate::{error::Refused, farm::Rendered, job_progress::JobProgress, metrics};
+use crate::{error::Refused, job_progress::JobProgress, metrics, render::Rendered};
 
 /// Writes the log line of a job when it is dropped.
 pub(super) struct AccessLog {

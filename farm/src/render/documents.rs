@@ -17,7 +17,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::{
 use futures::future;
 use platen_cdp::{CdpError, Session};
 use platen_shared::{
-    format::WaitUntil,
+    format::{OutputFormat, WaitUntil},
     job::Source,
     page_report::PageReport,
     refusal::{PageText, Refusal},
@@ -44,12 +44,17 @@ use crate::{
 /// Captures of a page until one succeeds. A navigation that is one too many may lead to a document before it is stopped.
 const MAX_ATTEMPTS: u32 = 2 * MAX_NAVIGATIONS;
 
-/// A file, and what the response says about its page.
-pub(crate) struct RenderedFile {
-    pub(crate) bytes: Bytes,
-    pub(crate) page: PageReport,
-    /// The page's first errors and failed requests.
-    pub(crate) problems: Vec<PageText>,
+/// A rendered file.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// The file.
+    pub bytes: Bytes,
+    /// The format of `bytes`.
+    pub format: OutputFormat,
+    /// What its page did.
+    pub page: PageReport,
+    /// Texts of the page's first errors and failed requests, in their order.
+    pub problems: Vec<PageText>,
 }
 
 /// Loads the document of the job and captures it, or the one to which it navigates meanwhile. `loading` is the phase that
@@ -58,7 +63,7 @@ pub(super) async fn capture_last(
     rendering: &mut Rendering<'_>,
     context: &JobContext<'_>,
     loading: PhaseGuard<'_>,
-) -> Result<RenderedFile, JobError> {
+) -> Result<Rendered, JobError> {
     let (session, state) = (rendering.session, rendering.state.clone());
     let last_navigation = rendering.last_wait();
     let stopping = async {
@@ -67,7 +72,7 @@ pub(super) async fn capture_last(
         if state.borrow().document.number > 0 && state.borrow().navigation.in_progress {
             session.send(&StopLoadingParams {})?;
         }
-        future::pending::<Result<RenderedFile, JobError>>().await
+        future::pending::<Result<Rendered, JobError>>().await
     };
     tokio::select! {
         biased;
@@ -82,7 +87,7 @@ async fn follow(
     context: &JobContext<'_>,
     last_navigation: Instant,
     mut loading: PhaseGuard<'_>,
-) -> Result<RenderedFile, JobError> {
+) -> Result<Rendered, JobError> {
     let mut navigations = 0;
     let mut wait_ms = context.job.options.wait_for_timeout.get();
     loop {
@@ -142,7 +147,7 @@ async fn capture(
     rendering: &mut Rendering<'_>,
     phases: &Phases,
     wait_ms: &mut f64,
-) -> Result<RenderedFile, JobError> {
+) -> Result<Rendered, JobError> {
     let job = rendering.job;
     let settling = phases.enter(Phase::Settle);
     let is_idle = settle::settle(rendering, *wait_ms).await?;
@@ -176,7 +181,7 @@ async fn capture(
         } => file?,
     };
     let page = PageReport { status, is_idle, sheets, ..PageReport::default() };
-    Ok(RenderedFile { bytes, page, problems: Vec::new() })
+    Ok(Rendered { bytes, format: job.options.output.format(), page, problems: Vec::new() })
 }
 
 /// The error of a page that has navigated and still does.

@@ -1,6 +1,6 @@
 //! The settings of the egress guard. What pages try by themselves is in the black-box suite.
 
-use std::{future, sync::Arc};
+use std::sync::Arc;
 
 use platen_farm::{Config, EgressConfig, Farm, FarmToken};
 use platen_harness::{
@@ -10,6 +10,7 @@ use platen_shared::{job::RenderJob, refusal::Refusal};
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{
     MAX_WAIT_MS, Shared, TOKEN, expect_green, farm,
@@ -265,7 +266,7 @@ async fn own_ports(_: Arc<Shared>) {
     let (own, other) = (listener().await, listener().await);
     let ports = [&own, &other].map(|listener| listener.local_addr().unwrap().port());
     farm.forbid_port(ports[1]);
-    let serving = farm.serve(own, FarmToken::new(TOKEN).unwrap(), future::pending());
+    let serving = farm.serve(own, FarmToken::new(TOKEN).unwrap(), CancellationToken::new());
     let test = async {
         for port in ports {
             let address = |host: &str| format!("http://{host}:{port}/metrics");

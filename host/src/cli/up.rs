@@ -224,7 +224,7 @@ impl Up {
             if self.farm_url.is_some() {
                 return Ok(None);
             }
-            let farm = Farm::start_with_metrics(self.farm, &registry).await;
+            let farm = Farm::start_with_metrics(self.farm, registry.clone()).await;
             let farm = farm.context("cannot start the render farm")?;
             // Its pages cannot reach this server.
             for port in ports {
