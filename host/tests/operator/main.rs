@@ -168,7 +168,7 @@ fn accounts() {
         (&["account", "disable", "missing"], "there is no account \"missing\""),
         (
             &["account", "delete", "free"],
-            "free has 0 keys, 0 templates, 0 recorded requests, 0 members and 0 invites",
+            "free has 0 keys, 0 templates, 0 links, 0 recorded requests, 0 members and 0 invites",
         ),
         (&["account", "delete", "missing", "--yes"], "there is no account \"missing\""),
     ]);
