@@ -168,7 +168,10 @@ async fn versions(stage: Stage) -> Result<()> {
     page.press("Duplicate").await?.shows("Template duplicated.").await?;
     ensure!(page.value("#name").await? == "Card (copy)");
     page.go(&format!("{}/dashboard/templates/{id}", app.base_url)).await?;
-    page.press("Delete").await?.shows("Delete the template “Card”?").await?;
+    page.press("Delete")
+        .await?
+        .shows("Delete the template “Card” with 4 earlier versions and 0 links?")
+        .await?;
     page.press("Delete template").await?.shows("Template deleted, including its versions and links.").await?;
     target.render_template(&json!({ "templateId": id })).send().await?.error(404, "Template not found")?;
     page.submit(&[("#q", "cop")], "Search").await?.shows("Card (copy)").await?;
