@@ -1,5 +1,6 @@
 //! The capacity of one database: requests per second and CPU time per request of a claim and its attempt log, and of
-//! addresses of links, with a good signature and with wrong ones, and the latency of an account beside many clients of another one whose quota is spent, and that of a template with files.
+//! addresses of links, with a good signature and with wrong ones. Also the latency of an account beside many clients of another
+//! one whose quota is spent, and that of a template with files.
 //!
 //! Invariant: a stand-in farm responds at once, so the edge and the database are all that is measured; only the farm of the
 //! templates renders, because it keeps their files.
@@ -58,11 +59,11 @@ pub(crate) async fn run(options: Options) -> Result<()> {
          | --- | --- | --- | --- | --- | --- | --- | --- |"
     );
     for (name, kind) in DATABASES {
-        for accounts in [1, 100] {
+        for (accounts, of) in [(1, "one account"), (100, "100 accounts")] {
             let server = Measured::start(kind).await?;
             let targets = try_join_all((0..accounts).map(|_| server.target(Quota::Unlimited))).await?;
             let calls = targets.iter().map(Target::minimal).collect();
-            capacity(&options, &format!("{name} | {accounts} accounts"), &server, calls).await?;
+            capacity(&options, &format!("{name} | {of}"), &server, calls).await?;
         }
         links(&options, name, kind).await?;
     }
