@@ -120,9 +120,10 @@ impl LibsqlServer {
     async fn run(sqld: &Path, directory: &Path, port: u16) -> Result<(Process, u16)> {
         let mut command = Command::new(sqld);
         command.current_dir(directory).env("RUST_LOG", "info");
+        // The interval is that of docs/operating.md.
         command
-            .args(["--db-path", "data", "--no-welcome", "--http-listen-addr"])
-            .arg(format!("127.0.0.1:{port}"));
+            .args(["--db-path", "data", "--no-welcome", "--checkpoint-interval-s", "10"])
+            .args(["--http-listen-addr", &format!("127.0.0.1:{port}")]);
         let needs_token = directory.join(PUBLIC_KEY).exists();
         if needs_token {
             command.args(["--auth-jwt-key-file", PUBLIC_KEY]);

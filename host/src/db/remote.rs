@@ -4,9 +4,10 @@
 //! of its statements; at most [`MAX_CONCURRENT_WRITES`] are on their way, besides those that stall. So a long round trip
 //! hardly limits the rate of statements, and a server that is near has one request at a time. sqld executes one write at a
 //! time, and hands its write lock from one connection to the next: with 20 connections it was seen to execute fewer statements
-//! than with one, to refuse some with `SQLITE_BUSY`, and to stop for as long as a minute. Its lock stays with a connection whose
-//! transaction could not begin, until that is closed. Every request closes the stream it opens, so the server holds nothing
-//! between statements, and each statement is committed by itself. The token is sent in the `authorization` header only.
+//! than with one, and to refuse some with `SQLITE_BUSY`. Its lock stays with a connection whose transaction could not begin,
+//! until that is closed, so it needs the setting in `docs/operating.md`. Every request closes the stream it opens, so the
+//! server holds nothing between statements, and each statement is committed by itself. The token is sent in the
+//! `authorization` header only.
 
 mod hrana;
 
