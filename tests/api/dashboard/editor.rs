@@ -21,8 +21,9 @@ async fn new_template(app: &Service, page: &Page) -> Result<()> {
     page.wait("document.querySelector('.cm-content')").await
 }
 
-/// Sends a key to the editor.
+/// Sends a key to the editor, which a page has only when its script has run.
 async fn press_key(page: &Page, key: &str, code: u32, control: bool) -> Result<()> {
+    page.wait("document.querySelector('#html-editor .cm-content')").await?;
     let event = format!(
         "document.querySelector('#html-editor .cm-content').dispatchEvent(new KeyboardEvent('keydown', \
          {{ key: '{key}', keyCode: {code}, ctrlKey: {control}, bubbles: true, cancelable: true }}))"
