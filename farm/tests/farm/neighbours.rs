@@ -49,8 +49,16 @@ fn numbered(number: u32) -> (RenderJob, Colour) {
 }
 
 /// The statuses of jobs of hostile pages: rendered, refused for what the page does, not admitted because the maximum
-/// of such jobs runs, or at the deadline.
-const HOSTILE_STATUSES: &[u16] = &[200, 422, 503, 504];
+/// of such jobs runs, at the deadline, or in a browser that the farm killed without time for another one.
+const HOSTILE_STATUSES: &[u16] = &[200, 422, 502, 503, 504];
+
+/// Checks that at most one job for each browser that the farm killed has failed.
+async fn expect_failures_of_killed_browsers(farm: &FarmProcess) {
+    let failed = farm.metric("platen_farm_jobs_total{outcome=\"broken\"}").await;
+    let are_explained =
+        async || Ok(failed <= farm.metric("platen_farm_browser_ends_total{reason=\"killed\"}").await);
+    wait::until_true("a browser was killed for each failed job", are_explained).await.unwrap();
+}
 
 async fn besieged(_: Arc<Shared>) {
     const GOOD_JOBS: u32 = 20;
@@ -63,8 +71,9 @@ async fn besieged(_: Arc<Shared>) {
             let (status, body) = send(&farm, &job, 3_000).await;
             assert!(
                 HOSTILE_STATUSES.contains(&status),
-                "{name}: {status} {}",
-                String::from_utf8_lossy(&body[..body.len().min(100)])
+                "{name}: {status} {}\n{}",
+                String::from_utf8_lossy(&body[..body.len().min(100)]),
+                farm.log()
             );
             ended.fetch_add(1, Ordering::Relaxed);
             if done.load(Ordering::Relaxed) {
@@ -85,7 +94,7 @@ async fn besieged(_: Arc<Shared>) {
         done.store(true, Ordering::Relaxed);
     };
     tokio::join!(good, siege(0), siege(1), siege(2), siege(3));
-    assert_eq!(farm.metric("platen_farm_jobs_total{outcome=\"broken\"}").await, 0);
+    expect_failures_of_killed_browsers(&farm).await;
     farm.end().await;
 }
 
@@ -120,7 +129,7 @@ async fn interleaved(shared: Arc<Shared>) {
         }
     });
     stream::iter(jobs).buffer_unordered(6).collect::<Vec<()>>().await;
-    assert_eq!(farm.metric("platen_farm_jobs_total{outcome=\"broken\"}").await, 0);
+    expect_failures_of_killed_browsers(&farm).await;
     farm.end().await;
 }
 
