@@ -53,11 +53,6 @@ impl Checks {
         self.check(name, "nothing left", &stopped.text(), stopped.left.is_empty());
     }
 
-    /// A check of a ratio in percent that must be at least `limit`.
-    pub(crate) fn at_least_percent(&mut self, name: &str, measured: f64, limit: f64) {
-        self.check_time(name, &format!("≥ {limit} %"), &format!("{measured:.1} %"), measured >= limit);
-    }
-
     /// A row without a limit.
     pub(crate) fn figure(&mut self, name: &str, measured: &str) {
         println!("| {name} | | {measured} | |");

@@ -1,10 +1,10 @@
-//! An HTTP/1.1 client that costs little CPU time, and can send from any loopback address.
+//! An HTTP/1.1 client that costs little CPU time.
 //!
 //! Invariant: a request is sent once. A connection that was idle for [`MAX_IDLE`] is replaced, because the server
 //! may close it at the moment in which it is used.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,10 +16,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use platen_harness::client::Answer;
 use platen_shared::key::{ApiKey, RANDOM_BYTES};
-use tokio::{
-    net::{TcpSocket, TcpStream},
-    task::JoinHandle,
-};
+use tokio::{net::TcpStream, task::JoinHandle};
 
 /// Less than any keep-alive timeout of a server.
 const MAX_IDLE: Duration = Duration::from_secs(2);
@@ -46,18 +43,15 @@ impl Request {
         }
     }
 
-    /// The head as it is sent, with an announced length.
-    pub(crate) fn head(&self, address: SocketAddr, length: usize) -> String {
-        let Self { method, path, authorization, content_type, .. } = self;
-        format!(
-            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: {authorization}\r\n\
-             content-type: {content_type}\r\ncontent-length: {length}\r\n\r\n"
-        )
-    }
-
     /// The bytes as they are sent.
     pub(crate) fn bytes(&self, address: SocketAddr) -> Vec<u8> {
-        [self.head(address, self.body.len()).as_bytes(), &self.body].concat()
+        let Self { method, path, authorization, content_type, body } = self;
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: {authorization}\r\n\
+             content-type: {content_type}\r\ncontent-length: {length}\r\n\r\n"
+        );
+        [head.as_bytes(), body].concat()
     }
 }
 
@@ -65,7 +59,6 @@ impl Request {
 #[derive(Debug)]
 pub(crate) struct Client {
     address: SocketAddr,
-    source: Ipv4Addr,
     connection: Option<Connection>,
 }
 
@@ -83,23 +76,12 @@ impl Drop for Connection {
 }
 
 impl Client {
-    pub(crate) fn new(address: SocketAddr, source: Ipv4Addr) -> Self {
-        Self { address, source, connection: None }
-    }
-
-    /// Closes the connection.
-    pub(crate) fn disconnect(&mut self) {
-        self.connection = None;
-    }
-
-    /// Opens a connection, which replaces the one that is open.
-    pub(crate) async fn connect(&mut self) -> Result<()> {
-        self.connection = Some(self.connection().await?);
-        Ok(())
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self { address, connection: None }
     }
 
     async fn connection(&self) -> Result<Connection> {
-        let stream = connect(self.address, self.source).await?;
+        let stream = connect(self.address).await?;
         let (sender, driver) = handshake(TokioIo::new(stream)).await?;
         Ok(Connection { sender, driver: tokio::spawn(driver), used: Instant::now() })
     }
@@ -129,11 +111,9 @@ impl Client {
     }
 }
 
-/// Connects from a loopback address.
-pub(crate) async fn connect(address: SocketAddr, source: Ipv4Addr) -> Result<TcpStream> {
-    let socket = TcpSocket::new_v4()?;
-    socket.bind((source, 0).into())?;
-    let stream = socket.connect(address).await.context("cannot connect")?;
+/// A connection that sends without delay.
+pub(crate) async fn connect(address: SocketAddr) -> Result<TcpStream> {
+    let stream = TcpStream::connect(address).await.context("cannot connect")?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }

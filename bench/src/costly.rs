@@ -41,11 +41,6 @@ fn invoice_of_namespaces() -> String {
     invoice(&around.concat(), &"<b/>".repeat(49_000))
 }
 
-/// A request whose `invoiceXml` is [`invoice_of_namespaces`].
-pub(crate) fn namespaces() -> String {
-    json!({ "html": "x", "format": "pdf", "invoiceXml": invoice_of_namespaces() }).to_string()
-}
-
 /// Every body. The template is [`template`], and of the account whose key is used.
 pub(crate) fn bodies(template: &str) -> Vec<CostlyBody> {
     let attributes = many(8 * " a0=''".len(), |number| format!(" a{number}=''"));

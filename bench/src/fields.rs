@@ -1,9 +1,6 @@
 //! The CPU time that the edge takes for a body of 1 MiB, by what is in it and by whose key it comes with.
 //!
-//! Invariant: no request is rendered: no key, a key that no account has, or one of an account without quota. Each request has a
-//! connection of its own, because the server lets a client wait that sends again after a 429.
-
-use std::net::Ipv4Addr;
+//! Invariant: no request is rendered: no key, a key that no account has, or one of an account without quota.
 
 use anyhow::{Result, ensure};
 use platen_harness::{
@@ -60,7 +57,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 
 /// The status of the response.
 async fn send(server: &Server, body: &CostlyBody, key: &str) -> Result<u16> {
-    let mut client = Client::new(server.address, Ipv4Addr::LOCALHOST);
+    let mut client = Client::new(server.address);
     let answer = client.send(&Request::post(body.path, key, body.body.clone())).await?;
     ensure!((400..500).contains(&answer.status), "{}: {}", body.name, answer.summary());
     Ok(answer.status)

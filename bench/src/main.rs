@@ -11,7 +11,6 @@ mod chaos;
 mod checks;
 mod claims;
 mod client;
-mod clients;
 mod compare;
 mod corpus;
 mod costly;
@@ -65,8 +64,6 @@ enum Command {
     Claims(claims::Options),
     /// Send a mixed load at twice the capacity while processes are killed and stopped
     Chaos(chaos::Options),
-    /// Measure good requests beside slow clients, clients that send again at once, and one with bad keys
-    Clients(clients::Options),
     /// Measure memory, processes, descriptors and files of a server over many jobs
     Soak(soak::Options),
     #[command(hide = true)]
@@ -102,7 +99,6 @@ async fn run(command: Command) -> Result<()> {
         Command::Farms(options) => farms::run(options).await,
         Command::Claims(options) => claims::run(options).await,
         Command::Chaos(options) => chaos::run(options).await,
-        Command::Clients(options) => clients::run(options).await,
         Command::Soak(options) => soak::run(options).await,
         Command::Link(options) => link::run(options).await,
         Command::Raw(options) => raw::run(options).await,

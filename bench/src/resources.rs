@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    net::SocketAddr,
     path::Path,
     time::{Duration, Instant},
 };
@@ -84,11 +83,6 @@ pub(crate) fn check_growth(
         let name = format!("{name}: {figure}, before {before:.0}");
         checks.at_most(&name, after[index], before * ratio + spare, "");
     }
-}
-
-/// The number of open connections to a server's address.
-pub(crate) fn connections(pid: u32, address: SocketAddr) -> usize {
-    procfs::sockets(&[pid]).iter().filter(|it| it.is_open && it.local == address).count()
 }
 
 fn files(directory: &Path) -> usize {

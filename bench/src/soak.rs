@@ -2,7 +2,7 @@
 //!
 //! Invariant: resources are read while no job is in progress.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::join_all;
@@ -160,7 +160,7 @@ async fn send(server: &Server, mut jobs: Vec<Job>, concurrency: usize) -> Tally<
         parts.push(jobs.split_off(jobs.len().saturating_sub(size)));
     }
     let statuses = join_all(parts.into_iter().map(async |part| {
-        let mut client = Client::new(server.address, Ipv4Addr::LOCALHOST);
+        let mut client = Client::new(server.address);
         let mut statuses = Vec::new();
         for job in part {
             let answer = match job.hang_up_after {

@@ -5,7 +5,7 @@
 
 use std::{
     cell::RefCell,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     rc::Rc,
     sync::{
         Arc,
@@ -75,7 +75,7 @@ impl Load {
         let load = RefCell::new(self);
         let files = futures::future::join_all((0..clients).map(async |_| {
             let (mut files, address) = (0, load.borrow().address);
-            let mut client = Client::new(address, Ipv4Addr::LOCALHOST);
+            let mut client = Client::new(address);
             while Instant::now() < until {
                 let planned = {
                     let load = &mut **load.borrow_mut();
@@ -139,7 +139,7 @@ impl Load {
         let (clients, address) = (Rc::clone(clients), self.address);
         spawn_local(async move {
             let client = clients.borrow_mut().pop();
-            let mut client = client.unwrap_or_else(|| Client::new(address, Ipv4Addr::LOCALHOST));
+            let mut client = client.unwrap_or_else(|| Client::new(address));
             let outcome = one(&mut client, planned).await;
             clients.borrow_mut().push(client);
             outcome
@@ -150,8 +150,7 @@ impl Load {
         let pages: Vec<&str> = hostile_pages().into_iter().chain(HOSTILE).collect();
         let body = json!({ "html": pages[number % pages.len()] }).to_string();
         let request = Request::post(RENDER, &self.hostile_key, body);
-        let (caller, mut client) =
-            (self.planner.callers.len(), Client::new(self.address, Ipv4Addr::LOCALHOST));
+        let (caller, mut client) = (self.planner.callers.len(), Client::new(self.address));
         spawn_local(async move {
             let started = Instant::now();
             let verdict = match client.send(&request).await {
@@ -196,7 +195,7 @@ async fn hang_up(
     after: Duration,
     resets: bool,
 ) -> Result<()> {
-    let mut stream = connect(address, Ipv4Addr::LOCALHOST).await?;
+    let mut stream = connect(address).await?;
     if resets {
         stream.set_zero_linger()?;
     }
