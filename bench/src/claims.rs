@@ -68,7 +68,7 @@ const FAULTS: [Fault; 6] = [
     Fault::MonthChange,
 ];
 const SHORT_FAULTS: [Fault; 2] = [Fault::EdgeKilled, Fault::DatabaseFrozen];
-/// With the last one nothing but the number of files for each caller ends the race.
+/// Quotas. Nothing but the number of files for each caller ends the race for the last one.
 const QUOTAS: [u64; 3] = [50, 1_000, 1_000_000];
 const SHORT_QUOTAS: [u64; 1] = [600];
 const SHORT_CALLERS: usize = 64;

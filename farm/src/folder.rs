@@ -53,7 +53,7 @@ pub enum Missing {
     /// More bytes than a page gets of one file.
     #[error("larger than {} MiB", limits::MAX_ASSET_BYTES >> 20)]
     TooLarge = 413,
-    /// With this file the page would get more bytes than it may get from the folder.
+    /// The page would get more bytes with this file than it may get from the folder.
     #[error("beyond the {} MB that a page gets from its folder", limits::MAX_FOLDER_BYTES / 1_000_000)]
     OverLimit = 503,
 }

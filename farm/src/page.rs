@@ -65,7 +65,7 @@ pub(crate) struct Page {
 /// What the jobs of a page have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PageKind {
-    /// After jobs with two factors, a page measures some text differently.
+    /// A page that has had jobs with two factors measures some text differently.
     pub(crate) scale_factor: DeviceScaleFactor,
     /// Their documents have an address. Other documents may have scripts.
     pub(crate) has_address: bool,

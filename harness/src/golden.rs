@@ -166,7 +166,7 @@ pub struct Filled {
     /// Sent byte for byte, also if it is `null`.
     #[serde(default, deserialize_with = "as_spelled")]
     data: Option<Box<RawValue>>,
-    /// In place of `data`: an object with a long text, of so many bytes.
+    /// Bytes of an object with a long text that stands in place of `data`.
     padded: Option<usize>,
     variables: Option<Box<RawValue>>,
     /// What the file says.

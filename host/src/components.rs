@@ -32,7 +32,7 @@ pub(crate) enum Component {
 pub(crate) struct MissingComponent(PathBuf);
 
 impl Component {
-    /// In the order in which their routes are compared with a path.
+    /// All, in the order in which their routes are compared with a path.
     pub(crate) const ALL: [Self; 2] = [Self::Dashboard, Self::Edge];
 
     pub(crate) fn id(self) -> &'static str {

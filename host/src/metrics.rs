@@ -22,7 +22,7 @@ const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 const RESPONSE: &str = "response";
 const ERROR: &str = "error";
 
-/// Between two counts of the accounts near their quota.
+/// The time between two counts of the accounts near their quota.
 const QUOTA_INTERVAL: Duration = Duration::from_secs(30);
 
 type ByResult = [(&'static str, &'static str); 1];

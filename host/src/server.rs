@@ -58,7 +58,7 @@ const MAX_CONCURRENT_HASHES: usize = 2;
 const AGE_MS: HeaderName = HeaderName::from_static(wire::AGE_MS);
 
 pub(crate) struct Server {
-    /// In the order in which their routes are compared with a path.
+    /// Ordered as their routes are compared with a path.
     components: Vec<(Component, Handler)>,
     health: Health,
     /// One permit for each connection.

@@ -15,7 +15,7 @@ const MAX_PLACES: u32 = 20;
 /// Maximum length of separators and of a format, in bytes: the time of each is not counted as steps.
 const MAX_FORMAT_BYTES: usize = 200;
 
-/// Of a text that is read as a number, or of a double that is written and read.
+/// The cost of a text that is read as a number, or of a double that is written and read.
 const STEPS_PER_NUMBER: u64 = 10;
 /// `%c` has two bytes and takes a microsecond.
 const STEPS_PER_FORMAT_BYTE: u64 = 4;

@@ -25,7 +25,7 @@ use crate::{
     limits::{LimitUsage, RunningAttempt, has_no_limits, limit_usage},
 };
 
-/// For what attempts are recorded.
+/// What attempts are recorded for.
 #[derive(Debug, Clone, Copy)]
 pub enum KeyOrLink<'k> {
     /// The key that a caller presented.

@@ -77,7 +77,7 @@ pub struct Grant {
     pub month: String,
     /// When the claim was sent, in milliseconds since 1970 (UTC); see [`lasting`](Self::lasting).
     from_ms: u64,
-    /// From when on no more attempts are used.
+    /// The time from which on no more attempts are used.
     pub until_ms: u64,
     /// The number of attempts.
     pub attempts: u64,

@@ -84,7 +84,7 @@ impl SignedLink {
     }
 }
 
-/// With the time `$now`.
+/// A statement that reads links at the time `$now`.
 macro_rules! select_links {
     ($now:literal, $rest:literal) => {
         concat!(

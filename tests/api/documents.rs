@@ -68,7 +68,7 @@ async fn are_searched(stage: Stage) -> Result<()> {
     album.check()
 }
 
-/// With a word in the field: the results of the search below it, by keyboard, within the policy of the page.
+/// The results of the search appear below a word in the field, by keyboard, within the policy of the page.
 async fn answers_while_typing(page: &Page, album: &mut Album<'_>) -> Result<()> {
     page.eval(
         "addEventListener('securitypolicyviolation', (event) => { window.violation = event.violatedDirective })",

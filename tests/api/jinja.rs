@@ -61,7 +61,7 @@ async fn sent_as_spelled(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// With a farm that renders, by the API and by `platen render`.
+/// A farm renders, asked by the API and by `platen render`.
 async fn fills_pages(stage: Stage) -> Result<()> {
     let service = stage.real_service().await?;
     let account = service.operator.account(Quota::Of(2)).await?;

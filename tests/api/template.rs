@@ -210,7 +210,7 @@ async fn largest(stage: Stage) -> Result<()> {
     filled(&stage, &html, json!({ "a": 1 }), &expected).await
 }
 
-/// Beside the largest files, of markup and of a template.
+/// The largest files, beside markup and beside a template.
 async fn largest_assets(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
     let style = "body { visibility: hidden }";

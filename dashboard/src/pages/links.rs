@@ -150,7 +150,7 @@ fn parse_limit(text: &str) -> Result<Option<u32>, &'static str> {
     limit.map(Some).ok_or("Enter a whole number from 1, or leave the field empty for no limit")
 }
 
-/// For how long a file may be cached, in words.
+/// The time for which a file may be cached, in words.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
 pub(crate) fn cached_for(max_age: &u32) -> String {
     match in_unit(*max_age) {
@@ -198,7 +198,7 @@ pub(crate) fn stem_of(name: &str) -> String {
 pub(crate) struct FileAddress {
     /// Path and query.
     pub(crate) target: String,
-    /// With scheme and host.
+    /// The address with scheme and host.
     pub(crate) url: String,
     /// The tags of a page's head; empty for a PDF.
     pub(crate) tags: String,

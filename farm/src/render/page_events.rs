@@ -227,7 +227,6 @@ impl<'a> PageEventHandler<'a> {
         self.change_activity(|activity| activity.needs_real_time = true);
     }
 
-    /// Without a response that can be read the page cannot be proven to be still.
     /// There is no user who could agree to something, so an unknown dialog is dismissed as well. An alert only has to be seen,
     /// and a page may be left.
     fn on_dialog(&self, dialog: Option<&EventJavascriptDialogOpening>) -> Result<(), CdpError> {

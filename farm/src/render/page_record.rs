@@ -258,7 +258,7 @@ struct Details {
 #[derive(Deserialize)]
 struct Exception {
     r#type: String,
-    /// Of `null`, which has no value here.
+    /// Set for `null`, which has no value here.
     subtype: Option<String>,
     description: Option<Lossy>,
     value: Option<Box<RawValue>>,

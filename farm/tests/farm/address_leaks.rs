@@ -31,7 +31,7 @@ tests! {
 }
 
 const WAYS: &str = include_str!("address_leaks/ways.html");
-/// At least so many ways are tried.
+/// The least number of ways that are tried.
 const MIN_WAYS: usize = 30;
 /// Ways that leave nothing in the job itself: the browser refuses them, or they begin when the page ends.
 const NEVER_SEEN: [&str; 3] = ["last words (network)", "permission", "service worker (network)"];

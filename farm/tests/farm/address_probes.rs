@@ -27,7 +27,7 @@ tests! {
 }
 
 const PROBES: &str = include_str!("address_probes/probes.html");
-/// At least as many probes are there.
+/// The least number of probes.
 const MIN_PROBES: usize = 100;
 /// Names that only the settings of this test resolve. `OTHER` has a site in any case.
 const HOST: &str = "base.test";

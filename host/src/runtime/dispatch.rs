@@ -139,7 +139,7 @@ impl Handler {
     }
 }
 
-/// With what components import, and not with files and sockets.
+/// A linker with what components import, and not with files and sockets.
 fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     p2::add_to_linker_proxy_interfaces_async(&mut linker)?;

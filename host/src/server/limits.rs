@@ -11,15 +11,15 @@ use tokio::{sync::Notify, time::timeout};
 use super::{request_head::ClientAddress, server_error::ServerError};
 use crate::db::FlowId;
 
-/// For what a request waits for; most clients give up or retry soon after it. Every client has as much for a body or a
+/// The time for what a request waits for; most clients give up or retry soon after it. Every client has as much for a body or a
 /// response, however slow it is: the largest files take less with 50 Mbit/s.
 pub(super) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// For a head, and for the pause before it. Reverse proxies keep connections for 60 s.
+/// The time for a head, and for the pause before it. Reverse proxies keep connections for 60 s.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
 /// The largest body at 280 kB/s; nearly all are far smaller. Also for the rest of a body after the response.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_mins(2);
-/// For the client to take a part of a response.
+/// The time in which the client takes a part of a response.
 pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Once the server drains: for a request to be read whose bytes the kernel has, and then for the rest of a head that has
 /// begun.

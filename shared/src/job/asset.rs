@@ -69,11 +69,11 @@ pub struct Asset {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AssetContent {
-    /// In base64.
+    /// Content in base64.
     Base64(Base64),
-    /// In UTF-8.
+    /// Content in UTF-8.
     Text(AssetText),
-    /// That of a file of a template, which a farm may have from an earlier job.
+    /// Content of a file of a template, which a farm may have from an earlier job.
     Stored {
         /// Its hash.
         hash: ContentHash,

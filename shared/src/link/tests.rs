@@ -4,7 +4,7 @@ use proptest::{collection::btree_map, prelude::*};
 
 use super::*;
 
-/// Of the id and the secret from 32 zero bytes each, computed by another program: the signed text and its signature.
+/// Signed texts and their signatures, computed by another program with the id and the secret from 32 zero bytes each.
 const SIGNED: [(&str, &str); 3] = [
     ("card.png", "Gk2p3Eo3uN3v9lV8IOavw7CBETQUpHuSZUjw2dzEVkc"),
     (

@@ -116,7 +116,7 @@ async fn keys_and_templates(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// Of several programs that create equal names at the same time, one succeeds.
+/// One of several programs that create equal names at the same time succeeds.
 async fn race(stage: Stage) -> Result<()> {
     let app = &*stage.service().await?;
     let person = operator(app).await?;

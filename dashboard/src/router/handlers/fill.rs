@@ -34,7 +34,7 @@ use crate::{
 
 /// The farm ends a template after 200 ms of CPU time, and may have others to fill before.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Of a filled job as JSON. A longer page is not shown.
+/// Bytes of a filled job as JSON. A longer page is not shown.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// Why there is nothing to show. `field` is that of the form, `line` one of its text.

@@ -27,6 +27,7 @@ impl PageEventHandler<'_> {
         }
         let received = event.parse::<EventResponseReceived>();
         let received = received.as_ref().ok();
+        // A page whose response cannot be read is not proven to be still.
         if received.is_none_or(may_change) {
             self.change_activity(|activity| activity.may_change = true);
         }

@@ -11,7 +11,7 @@ const SIDE: u32 = 800;
 /// A taller image is shown in part.
 const MAX_HEIGHT_PER_WIDTH: u32 = 2;
 const QUALITY: u8 = 80;
-/// For one page of a PDF.
+/// The time for one page of a PDF.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The media type of a picture.

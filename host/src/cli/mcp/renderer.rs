@@ -81,7 +81,7 @@ struct ListedTemplate {
     account: String,
     language: Language,
     placeholders: Vec<String>,
-    /// Of the only one that was found.
+    /// Details of the only one that was found.
     #[serde(flatten)]
     details: Option<Details>,
 }
