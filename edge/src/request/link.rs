@@ -25,7 +25,7 @@ use super::{
     context::RequestContext,
     failure::Failure,
     farm::Settings,
-    render,
+    render::render,
     reply::{Answer, Content, File},
 };
 use crate::{api_error::ApiError, recent_links::RecentLinks};
