@@ -133,15 +133,14 @@ async fn run(page: &mut Page, pooled: &Lease, context: &JobContext<'_>) -> Resul
     let _bound = page.proxy.bind(context.egress);
     let Page { session, events, main_frame, frames, tainted, overrides, .. } = page;
     let user_agent = &overrides.user_agent;
-    let (handler, state, records) =
-        PageEventHandler::new(session, events, main_frame, tainted, user_agent, context);
+    let (handler, state, records) = PageEventHandler::new(session, main_frame, tainted, user_agent, context);
     let published = (state, Arc::clone(&records));
     let mut rendering =
         Rendering::new(context, pooled, session, main_frame, frames.as_mut(), published, prepared);
     let done = tokio::select! {
         // Polled first, because its error is the cause if a step fails as well.
         biased;
-        error = handler.run() => Err(error),
+        error = handler.run(events) => Err(error),
         file = steps(&mut rendering, context, loading) => file,
     };
     let (must_close, prints_header) = (rendering.must_close, rendering.header.is_printing);

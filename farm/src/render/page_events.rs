@@ -65,7 +65,6 @@ const RELEASE_INTERVAL: Duration = Duration::from_secs(1);
 /// Handles the events of one page during one job.
 pub(super) struct PageEventHandler<'a> {
     session: &'a Session,
-    events: &'a mut Events,
     main_frame: &'a str,
     /// Set when the page does something that no reset is known to undo.
     tainted: &'a mut bool,
@@ -88,7 +87,6 @@ impl<'a> PageEventHandler<'a> {
     /// A handler for a page that shows an empty document, its load state, and what else it records.
     pub(super) fn new(
         session: &'a Session,
-        events: &'a mut Events,
         main_frame: &'a str,
         tainted: &'a mut bool,
         user_agent: &'a SetUserAgentOverrideParams,
@@ -103,7 +101,6 @@ impl<'a> PageEventHandler<'a> {
         records.page.lock().hidden_host = site.and_then(Site::hidden_host);
         let handler = Self {
             session,
-            events,
             main_frame,
             tainted,
             user_agent,
@@ -120,7 +117,7 @@ impl<'a> PageEventHandler<'a> {
     }
 
     /// Handles events until one ends the job, and returns the reason.
-    pub(super) async fn run(mut self) -> JobError {
+    pub(super) async fn run(mut self, events: &mut Events) -> JobError {
         let mut starting = None;
         let mut releasing = interval_at(Instant::now() + RELEASE_INTERVAL, RELEASE_INTERVAL);
         loop {
@@ -132,8 +129,8 @@ impl<'a> PageEventHandler<'a> {
             tokio::select! {
                 // The events before the answers that tell that it has not begun are received before them.
                 biased;
-                event = self.events.next() => {
-                    let Some(event) = event else { return self.events_ended() };
+                event = events.next() => {
+                    let Some(event) = event else { return ended(events) };
                     self.record(&event);
                     if let Err(error) = self.on_event(&event) {
                         return error;
@@ -155,13 +152,6 @@ impl<'a> PageEventHandler<'a> {
                 }
             }
         }
-    }
-
-    fn events_ended(&self) -> JobError {
-        if self.events.have_overflowed() {
-            return JobError::Refused(Refusal::PageCrashed);
-        }
-        JobError::Cdp(CdpError::PageGone)
     }
 
     fn on_event(&mut self, event: &Event) -> Result<(), JobError> {
@@ -271,4 +261,12 @@ impl<'a> PageEventHandler<'a> {
         }
         Ok(())
     }
+}
+
+/// Why the events of a page have ended.
+fn ended(events: &Events) -> JobError {
+    if events.have_overflowed() {
+        return JobError::Refused(Refusal::PageCrashed);
+    }
+    JobError::Cdp(CdpError::PageGone)
 }

@@ -59,9 +59,8 @@ async fn handle(events: impl IntoIterator<Item = (&'static str, Value)>) -> Hand
         phases: &phases,
     };
     let (mut tainted, agent) = (false, SetUserAgentOverrideParams::new("x"));
-    let (handler, state, _) =
-        PageEventHandler::new(&session, &mut queue, "F", &mut tainted, &agent, &context);
-    assert!(matches!(handler.run().await, JobError::Cdp(CdpError::PageGone)));
+    let (handler, state, _) = PageEventHandler::new(&session, "F", &mut tainted, &agent, &context);
+    assert!(matches!(handler.run(&mut queue).await, JobError::Cdp(CdpError::PageGone)));
     let state = *state.borrow();
     drop((queue, session));
     let sent = tokio::task::spawn_blocking(move || {
