@@ -101,8 +101,10 @@ impl Page {
         }
     }
 
+    /// Waits until a page that has loaded shows a text: what stands below it may not have been parsed before.
     pub async fn shows(&self, text: &str) -> Result<()> {
-        self.wait(&format!("document.body.innerText.includes({})", json!(text))).await
+        let shown = format!("document.body.innerText.includes({})", json!(text));
+        self.wait(&format!("document.readyState === 'complete' && {shown}")).await
     }
 
     /// Fills fields, and presses the button that sends them.
