@@ -120,6 +120,8 @@ const COMMON: &[&str] = &[
     "--hide-scrollbars",
     "--font-render-hinting=none",
     "--force-color-profile=srgb",
+    // Unchanged areas are rastered again as well: otherwise the edges of changes depend on earlier frames.
+    "--disable-partial-raster",
     "--lang=en-US",
     // Servers are sent it, too.
     "--accept-lang=en-US",
@@ -134,8 +136,6 @@ const BEGIN_FRAME_CONTROL: &[&str] = &[
     "--disable-threaded-animation",
     "--disable-threaded-scrolling",
     "--disable-checker-imaging",
-    // Unchanged areas are rastered again as well: otherwise the edges of changes depend on earlier frames.
-    "--disable-partial-raster",
 ];
 
 /// Space that the images of a large page need in `/dev/shm`. The default of containers is 64 MiB.
