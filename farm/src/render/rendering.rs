@@ -98,8 +98,8 @@ pub(super) struct ShownDocument {
     pub(super) follows_navigation: bool,
     /// It does not run the callbacks that prove that the main thread has had a frame.
     pub(super) lacks_callbacks: bool,
-    /// A drawn frame of this job has changed the picture.
-    pub(super) has_drawn: bool,
+    /// Number of drawn frames of this job that have changed the picture.
+    pub(super) changes: u32,
     /// Its isolated world.
     pub(super) world: Option<(u32, ExecutionContextId)>,
     /// The object in it of the expression that is waited for.
@@ -140,7 +140,7 @@ impl<'a> Rendering<'a> {
             document: ShownDocument {
                 follows_navigation: true,
                 lacks_callbacks: false,
-                has_drawn: false,
+                changes: 0,
                 world: None,
                 function: None,
                 kept_alive: None,
@@ -174,7 +174,7 @@ impl<'a> Rendering<'a> {
 
     /// Forgets what is known of the page's document, because there is another one.
     pub(super) fn forget_document(&mut self) {
-        (self.document.has_drawn, self.document.lacks_callbacks) = (false, false);
+        (self.document.changes, self.document.lacks_callbacks) = (0, false);
         self.header.is_printing = false;
     }
 
@@ -239,7 +239,7 @@ impl<'a> Rendering<'a> {
         let frame = BeginFrameParams { no_display_updates: (!drawn).then_some(true), ..Default::default() };
         let reply = self.begin_frame(time, frame).await?;
         let damaged = drawn && reply.parse::<BeginFrameReturns>()?.has_damage;
-        self.document.has_drawn |= damaged;
+        self.document.changes += u32::from(damaged);
         Ok(damaged)
     }
 

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use platen_shared::job::{Animations, RenderJob};
+use serde_json::json;
 
-use crate::support::{GREEN, Shared, full_page_png, html, middle, pdf, picture, site::Site, to, waiting};
+use crate::support::{
+    GREEN, Shared, full_page_png, html, middle, pdf, picture, site::Site, small, to, waiting,
+};
 
 tests! {
     "animations that run by time and end are at their end" => ended,
@@ -12,6 +15,7 @@ tests! {
     "animations of a view timeline are as in view" => in_view,
     "animations that do not end by themselves are as they were" => not_ended,
     "animations are left as they are on request" => allowed,
+    "a layer has its last size after an animation" => last_size,
 }
 
 /// A red page on which the text of `#a` is hidden by the keyframes `f`, and covers the page with green otherwise.
@@ -180,5 +184,32 @@ async fn allowed(shared: Arc<Shared>) {
         let mut job = html(&format!("{HEAD}{markup}"));
         job.options.animations = Animations::Allow;
         assert_eq!(is_shown(&shared, &job).await, shown, "{markup}");
+    }
+}
+
+async fn last_size(shared: Arc<Shared>) {
+    let page = |style: &str, script: &str| {
+        format!(
+            "<!doctype html><style>@keyframes f {{ from {{ transform: translateZ(0) skewX(20deg) scale(1.2) }} \
+             to {{ transform: translateZ(0) }} }} #a {{ margin: 20px; height: 50px; background: green; \
+             transform: translateZ(0); {style} }}</style><p id=a>shown<script>{script}</script>"
+        )
+    };
+    let by_script = "const began = performance.now(); (function next() { \
+        const left = Math.max(0, 1 - (performance.now() - began) / 200); if (left) requestAnimationFrame(next); \
+        a.style.transform = `translateZ(0) skewX(${20 * left}deg) scale(${1 + left / 5})` })()";
+    for omits_background in [false, true] {
+        let file = async |style: &str, script: &str| {
+            let body = json!({ "omitBackground": omits_background, "waitForTimeout": 600, "html": page(style, script) });
+            shared.file(&small(body)).await.bytes
+        };
+        let expected = file("", "").await;
+        for (name, style, script) in [
+            ("that has ended", "animation: f .2s both", ""),
+            ("that is finished", "animation: f 1s both", ""),
+            ("by a script", "", by_script),
+        ] {
+            assert!(file(style, script).await == expected, "{name}, without background: {omits_background}");
+        }
     }
 }

@@ -45,6 +45,7 @@ pub(super) async fn capture(rendering: &mut Rendering<'_>, image: &ImageOptions)
         region: &image.region,
         viewport,
         has_begin_frame_control: rendering.has_begin_frame_control(),
+        has_changed: rendering.document.changes > 1,
         is_scrolled: scroll::is_scrolled(rendering),
     };
     let plan = facts.plan();
@@ -228,7 +229,7 @@ async fn screenshot_frame(rendering: &mut Rendering<'_>, image: &ImageOptions) -
     // The first frame of a document may still show the previous document. A frame that has changed the
     // picture shows the current one; if no frame changes it, the current document is already shown.
     for _ in 0..MAX_FRAMES_BEFORE_SCREENSHOT {
-        if rendering.document.has_drawn {
+        if rendering.document.changes > 0 {
             break;
         }
         rendering.frame(FrameTime::After(0.0), true).await?;

@@ -23,7 +23,8 @@ pub(super) enum Outside {
 /// The command that draws a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command {
-    /// A begin frame. Its picture ignores the device scale factor and shows only the viewport.
+    /// A begin frame. Its picture ignores the device scale factor, shows only the viewport, and what the frame does not change as
+    /// the frame before it has drawn that.
     Frame,
     /// A screenshot of the viewport.
     Screenshot,
@@ -37,6 +38,9 @@ pub(super) struct PictureFacts<'a> {
     pub(super) region: &'a Region,
     pub(super) viewport: Viewport,
     pub(super) has_begin_frame_control: bool,
+    /// Whether the page has changed after its first frame. The frame in which a layer gets another scale, as at the end of an
+    /// animation, shows it up to a pixel too large or with a black edge.
+    pub(super) has_changed: bool,
     /// Whether the page is scrolled through before a capture of more than the viewport.
     pub(super) is_scrolled: bool,
 }
@@ -61,7 +65,9 @@ impl PictureFacts<'_> {
         let Viewport { width, height, device_scale_factor, .. } = self.viewport;
         let factor = device_scale_factor.get();
         match self.region {
-            Region::Viewport if factor == 1.0 && self.has_begin_frame_control => Command::Frame,
+            Region::Viewport if factor == 1.0 && self.has_begin_frame_control && !self.has_changed => {
+                Command::Frame
+            }
             // Chromium does not answer if the width or height of the viewport is less than one device pixel.
             Region::Viewport if f64::from(width.get().min(height.get())) * factor >= 1.0 => {
                 Command::Screenshot
@@ -106,7 +112,16 @@ mod tests {
                 device_scale_factor: factor.try_into().unwrap(),
                 ..Viewport::default()
             };
-            let facts = PictureFacts { region: &region, viewport, has_begin_frame_control, is_scrolled };
+            let mut facts = PictureFacts {
+                region: &region,
+                viewport,
+                has_begin_frame_control,
+                has_changed: false,
+                is_scrolled,
+            };
+            assert_eq!(facts.plan(), PicturePlan { outside, command }, "{facts:?}");
+            facts.has_changed = true;
+            let command = if command == C::Frame { C::Screenshot } else { command };
             assert_eq!(facts.plan(), PicturePlan { outside, command }, "{facts:?}");
         }
     }
