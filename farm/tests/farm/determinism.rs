@@ -71,15 +71,16 @@ async fn drawn_resources(shared: Arc<Shared>) {
         let idle = pixels(&shared.file(&idle).await);
         let waits = waiting(html(&markup), 1.0);
         let _busy = BusyLoops::start().unwrap();
-        for job in [html(&markup), url(&shared.site.at(&Site::markup(&markup))), waits] {
-            let file = shared.file(&job).await;
+        let by_url = url(&shared.site.at(&Site::markup(&markup)));
+        for job in [&html(&markup), &by_url, &waits] {
+            let file = shared.file(job).await;
             assert_eq!(middle(&file), GREEN, "{job:?}");
             assert!(pixels(&file) == idle, "{job:?}");
-            let mut larger = job.clone();
-            larger.options.viewport = viewport(320, 240, 2.0);
-            for job in [larger, to(full_page_png(), job)] {
-                shared.expect_green(&job).await;
-            }
+        }
+        let mut larger = by_url;
+        larger.options.viewport = viewport(320, 240, 2.0);
+        for job in [larger, to(full_page_png(), html(&markup)), to(full_page_png(), waits)] {
+            shared.expect_green(&job).await;
         }
     }
     // In a picture of the whole page, lazy images below the viewport are loaded.
@@ -110,12 +111,15 @@ fn bodies(shared: &Shared) -> Vec<Value> {
     let whole = |html: &str| json!({ "html": html, "fullPage": true });
     let seen = |name: &str| boxes(LATER.iter().find(|(known, _)| *known == name).unwrap().1);
     let mut bodies = vec![whole(&boxes(HEADER))];
-    for (page, wait) in moving().iter().flat_map(|page| [0, 700].map(|wait| (page, wait))) {
-        // Without a wait, the machine decides how many idle callbacks there were.
-        if wait > 0 || !page.contains("requestIdleCallback") {
-            let page = json!({ "html": format!("<!doctype html>{page}"), "waitForTimeout": wait });
-            let ways = [json!({}), json!({ "fullPage": true }), json!({ "deviceScaleFactor": 2 })];
-            bodies.extend(ways.map(|way| with(way, &page)));
+    let ways = [json!({}), json!({ "fullPage": true }), json!({ "deviceScaleFactor": 2 })];
+    // Each page with both waits, and each wait in every way.
+    for (number, page) in moving().iter().enumerate() {
+        for (at, wait) in [0, 700].into_iter().enumerate() {
+            // Without a wait, the machine decides how many idle callbacks there were.
+            if wait > 0 || !page.contains("requestIdleCallback") {
+                let page = json!({ "html": format!("<!doctype html>{page}"), "waitForTimeout": wait });
+                bodies.push(with(ways[(number + at) % ways.len()].clone(), &page));
+            }
         }
     }
     let printed = |name| json!({ "html": seen(name), "format": "pdf", "printBackground": true });

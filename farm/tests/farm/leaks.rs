@@ -102,7 +102,7 @@ async fn failed(_: Arc<Shared>) {
 }
 
 async fn pictured(shared: Arc<Shared>) {
-    for round in 0..60_u32 {
+    for round in 0..30_u32 {
         // A reused page or a new one, of the same size or another.
         let account = if round % 3 == 0 { format!("new {round}") } else { "same".to_owned() };
         let mut job = of(&account, html(&green_if("true")));

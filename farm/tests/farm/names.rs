@@ -72,9 +72,10 @@ async fn shown(shared: &Shared, job: &RenderJob) -> Result<(Vec<u8>, String), St
     Ok((Vec::new(), format!("{:?} {}", pdf.pages().unwrap(), pdf.text().unwrap())))
 }
 
-/// Renders both pages with all options, and compares them.
-async fn compare(shared: &Shared, plain: &str, changed: &str) {
-    for fields in options() {
+/// Renders both pages of a pair with each of the options, and compares them.
+async fn compare(shared: &Shared, pages: &[(String, String)]) {
+    for (number, fields) in options().into_iter().enumerate() {
+        let (plain, changed) = &pages[number % pages.len()];
         // The caret blinks, and stands still after a wait only.
         let focus = if fields.get("waitForTimeout").is_some() { "<input autofocus" } else { "<input" };
         let body = |html: &str| {
@@ -124,9 +125,8 @@ async fn names(shared: Arc<Shared>) {
     let elements = format!("<div style='display:none'>{}{}{around}</div>", named.concat(), ids.concat());
     let controls: Vec<_> = form.iter().map(|name| format!("<input type=hidden name='{name}'>")).collect();
     let controls = controls.concat();
-    for script in [false, true] {
-        compare(&shared, &page("", "", script), &page(&controls, &elements, script)).await;
-    }
+    let pair = |script| (page("", "", script), page(&controls, &elements, script));
+    compare(&shared, &[false, true].map(pair)).await;
 }
 
 async fn replaced(shared: Arc<Shared>) {
@@ -136,7 +136,7 @@ async fn replaced(shared: Arc<Shared>) {
          for (const name of getOwnPropertyNames(object)) if (name !== 'constructor')\
          try { defineProperty(object, name, { get: () => fail, set: fail }) } catch {}\
          for (const name of getOwnPropertyNames(window)) try { window[name] = fail } catch {}</script>";
-    compare(&shared, &page("", "", true), &page("", replace, true)).await;
+    compare(&shared, &[(page("", "", true), page("", replace, true))]).await;
 }
 
 async fn selectors(shared: Arc<Shared>) {

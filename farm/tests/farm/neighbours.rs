@@ -67,7 +67,7 @@ async fn expect_failures_of_killed_browsers(farm: &FarmProcess) {
 }
 
 async fn besieged(_: Arc<Shared>) {
-    const GOOD_JOBS: u32 = 20;
+    const GOOD_JOBS: u32 = 10;
     let farm = FarmProcess::start(&["--browsers", "2", "--page-memory", "400"]).await;
     let (done, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
     let siege = async |besieger: usize| {
@@ -105,7 +105,7 @@ async fn besieged(_: Arc<Shared>) {
 }
 
 async fn interleaved(shared: Arc<Shared>) {
-    const JOBS: u32 = 40;
+    const JOBS: u32 = 20;
     let kinds = [
         "<style>body { margin: 0; background: linear-gradient(90deg, navy, gold) }</style><h1>Invoice 1</h1>",
         "<canvas id=c></canvas><script>const d = c.getContext('2d'); d.fillStyle = 'teal'; d.fillRect(9, 9, 99, 99)</script>",

@@ -126,11 +126,11 @@ async fn no_scripts(shared: Arc<Shared>) {
 
 async fn called_function(shared: Arc<Shared>) {
     let html = "<!doctype html><html style='background:red'><script>var ready, isReady = () => ready; setTimeout(() => {\
-                document.documentElement.style.background = 'green'; ready = true }, 3000)</script>";
+                document.documentElement.style.background = 'green'; ready = true }, 600)</script>";
     for function in [
         "() => window.ready",
         "async () => ready",
-        "() => new Promise(done => setTimeout(done, 4000, true))",
+        "() => new Promise(done => setTimeout(done, 900, true))",
         "function () { return this.ready }",
         "async function wait() { await null; return ready };",
         "() => {\n  // a comment;\n  return ready;\n}\n\n; /* ; */ // the end;",
