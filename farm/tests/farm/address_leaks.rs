@@ -231,8 +231,8 @@ async fn messy(_: Arc<Shared>) {
     // One entry of the history is that of the address.
     let probe = PROBE.replace("history.length === 1", "history.length <= 2");
     for (name, page) in pages(MESSY) {
-        file(&farm, &of("one", at_base(page))).await;
         for account in ["one", "two"] {
+            file(&farm, &of("one", at_base(page))).await;
             let found = file(&farm, &of(account, at_base(&probe))).await;
             assert_eq!(middle(&found), GREEN, "{name}, {account}");
         }

@@ -127,7 +127,7 @@ async fn over(shared: Arc<Shared>) {
     ];
     for (number, page) in pages.iter().enumerate() {
         for (at, script) in ["", "<script>0</script>"].into_iter().enumerate() {
-            // Each page as a whole and one of the other parts, and each with a script and without one in either time.
+            // Each page as a whole and as another part, one of them with a script. The pages take turns with the times.
             let part = if (number + at).is_multiple_of(2) { 0 } else { 1 + number % 3 };
             let wait = WAITS[(number / 2 + at) % 2];
             let html =

@@ -67,7 +67,7 @@ async fn expect_failures_of_killed_browsers(farm: &FarmProcess) {
 }
 
 async fn besieged(_: Arc<Shared>) {
-    const GOOD_JOBS: u32 = 10;
+    const GOOD_JOBS: u32 = 20;
     let farm = FarmProcess::start(&["--browsers", "2", "--page-memory", "400"]).await;
     let (done, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
     let siege = async |besieger: usize| {

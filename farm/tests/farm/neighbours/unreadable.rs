@@ -70,7 +70,7 @@ pub(super) async fn test(_: Arc<Shared>) {
         );
     };
     // Several attacks before each probe, which takes a second.
-    for (number, group) in pages(ATTACKS).chunks(12).enumerate() {
+    for (number, group) in pages(ATTACKS).chunks(8).enumerate() {
         let names: Vec<&str> = group.iter().map(|(name, _)| *name).collect();
         let names = names.join(", ");
         for (name, page) in group {
