@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::future::join_all;
+use futures::{StreamExt as _, stream};
 use platen_farm::Rendered;
 use platen_harness::{busy_loops::BusyLoops, pdf_file::without_dates};
 use platen_shared::format::WaitUntil;
@@ -72,15 +72,14 @@ async fn drawn_resources(shared: Arc<Shared>) {
         let waits = waiting(html(&markup), 1.0);
         let _busy = BusyLoops::start().unwrap();
         let by_url = url(&shared.site.at(&Site::markup(&markup)));
-        for job in [&html(&markup), &by_url, &waits] {
-            let file = shared.file(job).await;
-            assert_eq!(middle(&file), GREEN, "{job:?}");
-            assert!(pixels(&file) == idle, "{job:?}");
-        }
+        let equal = [html(&markup), by_url.clone(), waits.clone()];
         let mut larger = by_url;
         larger.options.viewport = viewport(320, 240, 2.0);
-        for job in [larger, to(full_page_png(), html(&markup)), to(full_page_png(), waits)] {
-            shared.expect_green(&job).await;
+        let others = [larger, to(full_page_png(), html(&markup)), to(full_page_png(), waits)];
+        let files = stream::iter(equal.iter().chain(&others)).map(|job| shared.file(job)).buffered(2);
+        for (number, file) in files.collect::<Vec<_>>().await.iter().enumerate() {
+            assert_eq!(middle(file), GREEN, "job {number} of {markup}");
+            assert!(number >= equal.len() || pixels(file) == idle, "job {number} of {markup}");
         }
     }
     // In a picture of the whole page, lazy images below the viewport are loaded.
@@ -161,7 +160,7 @@ fn bodies(shared: &Shared) -> Vec<Value> {
     bodies
 }
 
-/// Compares files of equal jobs: one alone, and two at once beside busy loops. `bench/corpus/run --repeat` does so
+/// Compares files of equal jobs: one alone, and one among others beside busy loops. `bench/corpus/run --repeat` does so
 /// with whole pages.
 async fn equal_jobs(shared: Arc<Shared>) {
     let bodies = bodies(&shared);
@@ -172,13 +171,11 @@ async fn equal_jobs(shared: Arc<Shared>) {
         alone.push(render(job).await);
     }
     let _busy = BusyLoops::start().unwrap();
+    let beside: Vec<_> = stream::iter(&jobs).map(render).buffered(2).collect().await;
     let mut different = Vec::new();
-    for ((body, job), alone) in bodies.iter().zip(&jobs).zip(alone) {
-        let files = join_all([render(job), render(job)]).await;
-        if alone.is_err() || files.iter().any(|file| *file != alone) {
-            let refusals: Vec<_> =
-                files.iter().chain([&alone]).filter_map(|file| file.as_ref().err()).collect();
-            different.push(format!("{refusals:?} {body}"));
+    for (body, files) in bodies.iter().zip(alone.iter().zip(&beside)) {
+        if files.0.is_err() || files.0 != files.1 {
+            different.push(format!("{:?} {:?} {body}", files.0.as_ref().err(), files.1.as_ref().err()));
         }
     }
     assert!(different.is_empty(), "{different:#?}");
