@@ -17,6 +17,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
+pub use self::platen_up::share_compiled;
 use self::spin::Trigger;
 use crate::{
     database::Database,

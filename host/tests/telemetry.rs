@@ -16,6 +16,7 @@ use opentelemetry_proto::tonic::{
     trace::v1::{Span, span::SpanKind},
 };
 use platen_harness::{
+    app::share_compiled,
     loopback::{Loopback, full},
     operator::Operator,
     process::{Process, rest_of_line},
@@ -114,6 +115,7 @@ fn up(directory: &Path, environment: &[(&str, &str)]) -> Command {
 impl Deployment {
     async fn start(environment: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
+        share_compiled(&directory.path().join(".platen")).expect("a directory");
         let server = Process::start("platen up", &up(directory.path(), environment), Signal::SIGTERM);
         let server = server.expect("the binary runs");
         let url =
