@@ -138,10 +138,9 @@ async fn virtual_time(_: Arc<Shared>) {
     let starving = html(
         "<!doctype html><script>const c = new MessageChannel, send = () => c.port2.postMessage(0);\
          c.port1.onmessage = send; send();\
-         setTimeout(() => document.documentElement.style.background = 'green', 1000)</script>",
+         setTimeout(() => document.documentElement.style.background = 'green', 300)</script>",
     );
-    let file = farm.post(&waiting(starving, 2_000.0)).send().await.unwrap();
-    assert_eq!(colour(&file.bytes().await.unwrap()), GREEN);
+    farm.expect_green(&waiting(starving, 600.0)).await;
     farm.end().await;
 }
 
@@ -160,8 +159,7 @@ async fn own_time(_: Arc<Shared>) {
                const frame = near(performance.timeOrigin + time) && time <= performance.now() + 1;\
                document.documentElement.style.background = dates && frame ? 'green' : 'red' }})</script>"
         );
-        let file = farm.post(&html(&page)).send().await.unwrap().bytes().await.unwrap();
-        assert_eq!(colour(&file), GREEN, "job {number}");
+        assert_eq!(colour(&farm.file(&html(&page)).await), GREEN, "job {number}");
         // The first job leaves no page, because a second job is not expected.
         assert_eq!(farm.warm_pages().await, u64::try_from(number).unwrap().saturating_sub(1), "job {number}");
     }
