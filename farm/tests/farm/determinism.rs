@@ -173,9 +173,11 @@ async fn equal_jobs(shared: Arc<Shared>) {
     let _busy = BusyLoops::start().unwrap();
     let beside: Vec<_> = stream::iter(&jobs).map(render).buffered(2).collect().await;
     let mut different = Vec::new();
-    for (body, files) in bodies.iter().zip(alone.iter().zip(&beside)) {
-        if files.0.is_err() || files.0 != files.1 {
-            different.push(format!("{:?} {:?} {body}", files.0.as_ref().err(), files.1.as_ref().err()));
+    for (body, (alone, beside)) in bodies.iter().zip(alone.iter().zip(&beside)) {
+        if alone.is_err() || alone != beside {
+            let refusals: Vec<_> =
+                [alone, beside].into_iter().filter_map(|file| file.as_ref().err()).collect();
+            different.push(format!("{refusals:?} {body}"));
         }
     }
     assert!(different.is_empty(), "{different:#?}");
