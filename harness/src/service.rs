@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
@@ -98,11 +99,17 @@ impl Service {
         let body =
             json!({ "requests": [{ "type": "execute", "stmt": { "sql": sql } }, { "type": "close" }] });
         let url = url.replacen("libsql://", "https://", 1);
-        let mut request = self.http.post(format!("{url}/v2/pipeline")).json(&body);
-        if let Some(token) = &self.database.token {
-            request = request.bearer_auth(token);
-        }
-        let answer: Value = request.send().await?.error_for_status()?.json().await?;
+        let answer = wait::until_some("a statement for sqld", async || {
+            let mut request = self.http.post(format!("{url}/v2/pipeline")).json(&body);
+            if let Some(token) = &self.database.token {
+                request = request.bearer_auth(token);
+            }
+            let answer = request.send().await?;
+            // Beside a test with hundreds of requests at once: sqld refuses what comes after 128 streams and 128 that wait.
+            Ok((answer.status() != StatusCode::TOO_MANY_REQUESTS).then_some(answer))
+        })
+        .await?;
+        let answer: Value = answer.error_for_status()?.json().await?;
         let result = &answer["results"][0];
         ensure!(result["type"] == "ok", "{sql}: {answer}");
         // Hrana: integers are text.
