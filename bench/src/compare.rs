@@ -103,7 +103,7 @@ impl Mixed {
 
 /// Concurrent jobs of a renderer.
 const CONCURRENCY: usize = 2;
-/// For the targets whose name ends in "-chromium".
+/// The browser of the targets whose name ends in "-chromium".
 const FULL_CHROMIUM: &str = "/usr/lib/chromium/chromium";
 /// The name of the mix among the pages.
 const MIX: &str = "mix";

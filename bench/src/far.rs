@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// Seconds of the second measurement of each link, for which attempts are claimed ahead; 0 leaves it out
     #[arg(long, default_value_t = 5)]
     claim_ahead: u32,
-    /// Without Spin, which is measured if `PLATEN_SPIN` is its path
+    /// Leave out Spin, which is measured if `PLATEN_SPIN` is its path
     #[arg(long)]
     without_spin: bool,
 }

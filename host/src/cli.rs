@@ -115,7 +115,7 @@ pub(crate) struct CommonArgs {
 /// The arguments of a list.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only those of this account: its name or id
+    /// Account whose entries are listed: its name or id
     #[arg(long, value_name = "NAME|ID")]
     account: Option<String>,
     #[command(flatten)]

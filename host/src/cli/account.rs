@@ -54,7 +54,7 @@ pub(crate) enum AccountCommand {
     Delete {
         #[command(flatten)]
         of: AccountArgs,
-        /// Without this, print what would be deleted, and fail
+        /// Confirmation: otherwise print what would be deleted, and fail
         #[arg(long)]
         yes: bool,
     },

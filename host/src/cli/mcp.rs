@@ -27,8 +27,8 @@ use crate::db::Location;
 
 /// Serve tools that render to a program with a language model: the Model Context Protocol over stdio
 ///
-/// With --url and a key in the environment variable `PLATEN_KEY` a server renders. Otherwise this process renders, as
-/// `platen render` does. With a database the tools know its templates.
+/// A server renders with --url and a key in the environment variable `PLATEN_KEY`. Otherwise this process renders, as
+/// `platen render` does. The tools know the templates of a database.
 #[derive(Debug, Args)]
 pub(crate) struct McpCommand {
     /// The server that renders, whose API key is read from --key-file or the environment variable `PLATEN_KEY`.

@@ -11,15 +11,15 @@ use super::{CommonArgs, Limit};
 
 #[derive(Debug, Args)]
 pub(crate) struct RetentionCommand {
-    /// How many earlier versions of each template are kept
+    /// Earlier versions of each template that are kept
     #[arg(long, value_name = "N|unlimited", value_parser = versions)]
     versions: Option<Limit>,
 
-    /// For how many days entries of the audit log are kept: 30 or more
+    /// Days that entries of the audit log are kept: 30 or more
     #[arg(long, value_name = "N|unlimited", value_parser = audit_days)]
     audit_days: Option<Limit>,
 
-    /// For how many days attempts are kept
+    /// Days that attempts are kept
     #[arg(long, value_name = "N", value_parser = parse_attempt_days)]
     attempt_days: Option<u32>,
 

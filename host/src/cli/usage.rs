@@ -88,16 +88,16 @@ pub(crate) struct RequestsCommand {
     /// The account's name or id
     #[arg(long, value_name = "NAME|ID")]
     account: String,
-    /// Only those that have succeeded or failed, or with this HTTP status
+    /// Only requests that have succeeded or failed, or with this HTTP status
     #[arg(long, value_name = "ok|failed|STATUS", value_parser = status)]
     status: Option<StatusFilter>,
-    /// Only those of the key with this id
+    /// Only requests of the key with this id
     #[arg(long, value_name = "ID")]
     key: Option<String>,
-    /// Only those of the template with this id
+    /// Only requests of the template with this id
     #[arg(long, value_name = "ID")]
     template: Option<String>,
-    /// Only those whose request id begins with this text
+    /// Only requests whose id begins with this text
     #[arg(long, value_name = "TEXT")]
     request_id: Option<String>,
     /// The first day (UTC)
@@ -106,7 +106,7 @@ pub(crate) struct RequestsCommand {
     /// The last day (UTC)
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     until: Option<Timestamp>,
-    /// How many, the newest first
+    /// Largest number of requests, the newest first
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     #[command(flatten)]
