@@ -15,7 +15,7 @@ use crate::{callers::RECONNECT_INTERVAL, http_client::RESPONSE_TIMEOUT};
 
 /// The pause after a request that was refused for now.
 const PAUSE: Duration = Duration::from_millis(200);
-/// A month that ends earlier is awaited, in seconds.
+/// Where edges begin a new month, the end of one that is nearer than this is awaited, in seconds.
 const NEAR_END: u64 = 3_600;
 
 /// One request, as its caller saw it.
@@ -34,7 +34,8 @@ impl Race {
     /// The callers begin at once, at the edges in turn.
     pub(super) fn start(system: &System, account: &Account, callers: usize, max_files: usize) -> Self {
         let targets: Vec<Target> = system.edges.iter().map(|edge| edge.app.target(account)).collect();
-        let run = |caller: usize| call(targets.clone(), caller, max_files);
+        let awaited_end = if system.new_month.is_some() { NEAR_END } else { 0 };
+        let run = |caller: usize| call(targets.clone(), caller, max_files, awaited_end);
         Self((0..callers).map(run).collect())
     }
 
@@ -50,8 +51,9 @@ impl Race {
     }
 }
 
-/// The requests of one caller, which goes on to the next edge if one does not respond; `None` if they do not end.
-async fn call(targets: Vec<Target>, caller: usize, max_files: usize) -> Option<Vec<Seen>> {
+/// The requests of one caller, which goes on to the next edge if one does not respond, and beyond the end of a month that is
+/// `awaited_end` seconds away or nearer; `None` if they do not end.
+async fn call(targets: Vec<Target>, caller: usize, max_files: usize, awaited_end: u64) -> Option<Vec<Seen>> {
     let (mut all, mut files, mut edge, start) = (Vec::new(), 0, caller, Instant::now());
     while files < max_files {
         if start.elapsed() > MAX_WAIT {
@@ -69,7 +71,7 @@ async fn call(targets: Vec<Target>, caller: usize, max_files: usize) -> Option<V
         let wait = || answer.header("retry-after").ok().and_then(|wait| wait.parse().ok()).unwrap_or(0);
         match answer.status {
             200 => files += 1,
-            429 if wait() > NEAR_END => break,
+            429 if wait() > awaited_end => break,
             429 | 503 | 504 => sleep(PAUSE).await,
             // The key is refused, or a status that the case reports.
             _ => break,
