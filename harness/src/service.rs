@@ -105,7 +105,7 @@ impl Service {
                 request = request.bearer_auth(token);
             }
             let answer = request.send().await?;
-            // Beside a test with hundreds of requests at once: sqld refuses what comes after 128 streams and 128 that wait.
+            // Beside a test with hundreds of requests at once: sqld has 128 streams and 128 places to wait for one, for 5 s.
             Ok((answer.status() != StatusCode::TOO_MANY_REQUESTS).then_some(answer))
         })
         .await?;
