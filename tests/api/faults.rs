@@ -244,6 +244,8 @@ async fn hang_up_during_claim(stage: Stage) -> Result<()> {
     let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
     // A known key is not looked up before its claim.
     target.render(&json!({ "html": 1 })).send().await?.error(400, "\"html\" must be a string")?;
+    // The statement that writes its row would be counted below.
+    stand_in.app.until_rows(&account, "status = 400", 1).await?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
     let before = stand_in.app.metric("platen_db_statements_total").await?;
     let render = tokio::spawn(target.minimal().request_id("gone").send());

@@ -207,6 +207,8 @@ async fn no_real_time(_: Arc<Shared>) {
 async fn cancelled_job(_: Arc<Shared>) {
     let (farm, site) = (FarmProcess::start(&["--browsers", "1"]).await, Site::start().await);
     farm.file(&html("x")).await;
+    // A job keeps its slot after its answer, until its page is reset.
+    farm.until_metric("platen_farm_slots_busy", 0).await;
     let browser = farm.browser().await;
     browser.signal(Signal::SIGSTOP).unwrap();
     let page = url(&site.put("/page", Reply::page("x")));

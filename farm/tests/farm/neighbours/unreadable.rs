@@ -86,6 +86,7 @@ pub(super) async fn test(_: Arc<Shared>) {
         check("hostile", Origin::Opaque, &names).await;
         check("hostile", Origin::Secure, &names).await;
     }
+    farm.until_metric("platen_farm_slots_busy", 0).await;
     // While the attacks run, in another browser of the farm.
     let all: String = pages(ATTACKS).into_iter().map(|(_, page)| page).collect();
     let long = of("hostile", waiting(html(&site.secure(&Site::markup(&all))), 10_000.0));
