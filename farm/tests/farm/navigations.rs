@@ -179,7 +179,8 @@ async fn refused_by_browser(shared: Arc<Shared>) {
 async fn statuses(shared: Arc<Shared>) {
     let site = &shared.site;
     let going_to = |target: &str| format!("first<script>onload = () => location.href = '{target}'</script>");
-    let gone = site.put("/gone", Reply::page(going_to(&site.at("/green"))).with_status(StatusCode::GONE));
+    let gone =
+        site.put("/gone-to-green", Reply::page(going_to(&site.at("/green"))).with_status(StatusCode::GONE));
     let to_missing = site.put("/to-missing", Reply::page(going_to(&site.at("/status/404"))));
     let to_empty =
         site.put("/to-empty", Reply::page(format!("{GREEN_PAGE}kept{}", going_to(&site.at("/empty")))));
