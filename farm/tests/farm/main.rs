@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     // of text has missed its deadline of 180 s.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     arguments.test_threads.get_or_insert(2 * cores);
-    let shared = Arc::new(runtime.block_on(Shared::start()));
+    let shared = Arc::new(runtime.block_on(Shared::start(arguments.test_threads)));
     let tests = [
         address_leaks::TESTS,
         address_probes::TESTS,
@@ -133,7 +133,7 @@ fn main() -> ExitCode {
     let own = std::process::id();
     let workspaces: Vec<_> =
         procfs::browsers(own).iter().filter_map(|browser| browser.browser_workspace().ok()).collect();
-    runtime.block_on(shared.farm.shutdown());
+    runtime.block_on(shared.shutdown());
     let leftovers = procfs::leftovers(own, &workspaces);
     if leftovers.is_empty() {
         conclusion.exit_code()

@@ -274,7 +274,7 @@ async fn while_captured(shared: Arc<Shared>) {
         let mut job =
             html(&format!("first<script>onbeforeprint = () => location.href = '{target}'</script>"));
         (job.options.output, job.options.wait_until) = (pdf(), WaitUntil::NetworkIdle);
-        let file = shared.farm.render(&job, limit).await.unwrap();
+        let file = shared.render_by(&job, limit).await.unwrap();
         let found = pdf_of(&file).text().unwrap();
         assert!(found.contains(text), "{script}: {found}");
         assert_eq!(file.page.is_idle, is_idle, "{script}");

@@ -181,7 +181,7 @@ async fn wait_for_selector(shared: Arc<Shared>) {
     for html in [later("").as_str(), "<p>a"] {
         let job = small(json!({ "html": html, "waitForSelector": "#never" }));
         assert_eq!(
-            shared.farm.render(&job, CONDITION_DEADLINE).await.unwrap_err(),
+            shared.render_by(&job, CONDITION_DEADLINE).await.unwrap_err(),
             Refusal::ElementNotVisible { first_error: FirstError::default() },
             "{html}"
         );
@@ -222,7 +222,7 @@ async fn wait_for_function(shared: Arc<Shared>) {
     let next = "<script>history.length; setTimeout(() => location = 'data:text/html,', 50)</script>";
     let never = small(json!({ "html": next, "waitForFunction": "false" }));
     assert_eq!(
-        shared.farm.render(&never, CONDITION_DEADLINE).await.unwrap_err(),
+        shared.render_by(&never, CONDITION_DEADLINE).await.unwrap_err(),
         Refusal::FunctionNotTrue { first_error: FirstError::default() }
     );
 }
@@ -269,7 +269,7 @@ async fn failing_function(shared: Arc<Shared>) {
         for function in ["false", "new Promise(() => {})"] {
             let job = small(json!({ "html": html, "waitForFunction": function }));
             assert_eq!(
-                shared.farm.render(&job, CONDITION_DEADLINE).await.unwrap_err(),
+                shared.render_by(&job, CONDITION_DEADLINE).await.unwrap_err(),
                 Refusal::FunctionNotTrue { first_error: FirstError::default() },
                 "{function}"
             );
@@ -306,7 +306,7 @@ async fn visible(shared: Arc<Shared>) {
     ] {
         let job = small(json!({ "html": page(style, inner), "waitForSelector": selector }));
         let deadline = if is_visible { MAX_WAIT } else { Duration::from_secs(3) };
-        let rendered = shared.farm.render(&job, deadline).await;
+        let rendered = shared.render_by(&job, deadline).await;
         assert_eq!(rendered.is_ok(), is_visible, "{selector} {style} {inner}: {:?}", rendered.err());
     }
 }

@@ -204,7 +204,7 @@ async fn first_error(shared: Arc<Shared>) {
     let first_error = || FirstError(Some("Error: not started".into()));
     let refusal = async |fields: Value| {
         let job = small(with(json!({ "html": html }), &fields));
-        shared.farm.render(&job, std::time::Duration::from_secs(5)).await.unwrap_err()
+        shared.render_by(&job, std::time::Duration::from_secs(5)).await.unwrap_err()
     };
     let unmet = refusal(json!({ "waitForSelector": "#chart" })).await;
     assert_eq!(unmet, Refusal::ElementNotVisible { first_error: first_error() });

@@ -144,7 +144,7 @@ async fn network(shared: Arc<Shared>) {
         "(async () => { for (;;) { await fetch('{site}/json'); await new Promise(then => setTimeout(then, 100)) } })()",
     ] {
         let job = idle(&format!("<script>onload = () => {{ {poll}; done() }}</script>"));
-        let file = shared.farm.render(&job, Duration::from_secs(30)).await.unwrap();
+        let file = shared.render_by(&job, Duration::from_secs(30)).await.unwrap();
         assert_eq!(middle(&file), GREEN, "{poll}");
     }
     // What is open for longer than the job has time is left out, and the file says so.
@@ -156,8 +156,8 @@ async fn network(shared: Arc<Shared>) {
         (polls, pdf()),
     ] {
         let job = to(output, waiting(idle(&format!("<script>{script}</script>")), 100.0));
-        // Two seconds more than the time in which the network may become idle, and time to wait for a browser.
-        let file = shared.farm.render(&job, Duration::from_secs(8)).await;
+        // More than the time in which the network may become idle.
+        let file = shared.render_by(&job, Duration::from_secs(8)).await;
         assert!(!file.unwrap_or_else(|error| panic!("{script}: {error}")).page.is_idle, "{script}");
     }
     assert!(shared.file(&idle("<script>fetch('{site}/json')</script>")).await.page.is_idle);

@@ -10,6 +10,7 @@ use std::{
     num::NonZeroU32,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use axum::{body::Body, http::Request};
@@ -45,16 +46,33 @@ pub(crate) const MAX_WAIT_SECONDS: NonZeroU32 = NonZeroU32::new(180).unwrap();
 /// The farm, with as many browsers as by default, and the site of tests that need no other.
 pub(crate) struct Shared {
     pub(crate) farm: Farm,
+    /// A farm with a browser for each test that runs at once.
+    idle_farm: Farm,
     pub(crate) site: Site,
 }
 
 impl Shared {
-    pub(crate) async fn start() -> Self {
-        Self { farm: farm(|config| config.browsers = None).await, site: Site::start().await }
+    pub(crate) async fn start(tests_at_once: Option<usize>) -> Self {
+        let idle_farm =
+            farm(|config| config.browsers = tests_at_once.and_then(|count| count.try_into().ok()));
+        Self {
+            farm: farm(|config| config.browsers = None).await,
+            idle_farm: idle_farm.await,
+            site: Site::start().await,
+        }
+    }
+
+    pub(crate) async fn shutdown(&self) {
+        tokio::join!(self.farm.shutdown(), self.idle_farm.shutdown());
     }
 
     pub(crate) async fn render(&self, job: &RenderJob) -> Result<Rendered, Refusal> {
         self.farm.render(job, MAX_WAIT).await
+    }
+
+    /// Renders a job that ends at its deadline, for which it waits for no job of another test.
+    pub(crate) async fn render_by(&self, job: &RenderJob, deadline: Duration) -> Result<Rendered, Refusal> {
+        self.idle_farm.render(job, deadline).await
     }
 
     /// The file of a job that must not be refused.
