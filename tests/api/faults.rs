@@ -48,7 +48,7 @@ async fn farm_down(stage: Stage) -> Result<()> {
 }
 
 async fn farm_slow(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(Some(1_500)).await?;
+    let stand_in = stage.start_stand_in(Some(3_000)).await?;
     let (answer, attempts) = attempt(&stand_in, Behaviour::Stall).await?;
     answer?.error(504, "The render did not finish in time")?;
     ensure!(attempts == 1, "{attempts} attempts were counted");
@@ -60,7 +60,7 @@ async fn farm_slow(stage: Stage) -> Result<()> {
 }
 
 async fn farm_stalls(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(Some(1_500)).await?;
+    let stand_in = stage.start_stand_in(Some(3_000)).await?;
     let (answer, attempts) = attempt(&stand_in, Behaviour::StallAfter(300_000)).await?;
     if let Ok(answer) = answer {
         bail!("half a file was accepted as complete: {}", answer.summary());

@@ -177,7 +177,8 @@ async fn endless(_: Arc<Shared>) {
         let (status, body) = send(&farm, &of(account, job.clone()), DEADLINE_MS).await;
         let refusal = (status, String::from_utf8_lossy(&body).into_owned());
         assert_eq!(refusal, (504, r#"{"code":"deadline"}"#.to_owned()), "{}", json!(job));
-        assert!(begun.elapsed() < Duration::from_millis(DEADLINE_MS * 2), "{:?}", begun.elapsed());
+        // A browser that hangs is killed later than that.
+        assert!(begun.elapsed() < Duration::from_millis(DEADLINE_MS * 3), "{:?}", begun.elapsed());
     };
     for pair in jobs.chunks(2) {
         // A browser that still closes the page of the job before has no slot for this one.
@@ -224,7 +225,7 @@ async fn cancelled_job(_: Arc<Shared>) {
 }
 
 async fn full_queue(_: Arc<Shared>) {
-    let held = HeldPage::start(&["--queue", "1", "--queue-timeout", "1"]).await;
+    let held = HeldPage::start(&["--queue", "1", "--queue-timeout", "5"]).await;
     let farm = &held.farm;
     let running = held.post();
     held.until_loading(1).await;

@@ -84,7 +84,7 @@ async fn killed_server(stage: Stage) -> Result<()> {
 
 /// The database answers claims only after their requests have been refused.
 async fn late_claim(stage: Stage) -> Result<()> {
-    let mut stand_in = stage.start_stand_in(Some(2_000)).await?;
+    let mut stand_in = stage.start_stand_in(Some(4_000)).await?;
     let (account, target) = limited(&stand_in.app, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
     render(&target).await?.file("image/png")?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
